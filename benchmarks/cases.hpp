@@ -1,0 +1,69 @@
+#pragma once
+// The benchmarks: one for each kernel, shape and block size, registered at run time.
+
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/session.hpp"
+#include "kernels/kernel.hpp"
+
+namespace softmax::bench {
+
+// One line of a result file. Its workspace is looked up in SetUp, never made in the timed function.
+class Case : public benchmark::Fixture {
+ public:
+  Case(Session& session, Shape shape) : session_(session), shape_(shape) {}
+  using benchmark::Fixture::SetUp;
+  void SetUp(benchmark::State&) override;
+
+ protected:
+  void BenchmarkCase(benchmark::State&) override;
+  // Measures, and hands time and counters over. What it throws becomes the case's error.
+  virtual void measure(benchmark::State&, Workspace&) = 0;
+
+  Session& session_;
+  Shape shape_;
+
+ private:
+  void fail(benchmark::State&, const std::string& why);
+  Workspace* workspace_ = nullptr;
+};
+
+// Verifies a kernel, times it, verifies it again.
+class KernelCase final : public Case {
+ public:
+  KernelCase(Session& session, const Kernel& kernel, Shape shape, int block)
+      : Case(session, shape), kernel_(kernel), block_(block) {}
+
+ private:
+  void measure(benchmark::State&, Workspace&) override;
+  double verify(Workspace&, const Problem&);  // the largest ulp error; throws where the output is wrong
+
+  const Kernel& kernel_;
+  int block_;
+};
+
+// The roof: the machine's fastest copy of the same bytes.
+class CopyCase final : public Case {
+ public:
+  using Case::Case;
+
+ private:
+  void measure(benchmark::State&, Workspace&) override;
+};
+
+// "softmax/V6/fp32/ieee/cold": operation, version (or "copy"), data type, math, mode. Google Benchmark adds the
+// arguments.
+std::string case_name(const Session&, std::string_view version);
+
+struct Registered {
+  std::vector<std::unique_ptr<Case>> cases;  // must outlive the run
+  std::vector<std::string> left_out;         // for each shape or kernel that was not registered: which, and why
+};
+// Registers by shape, version, block: what a kernel does not support is left out, and so is a shape that does not fit.
+Registered register_cases(Session&, const std::vector<Shape>&, std::span<const Kernel* const>);
+
+}  // namespace softmax::bench

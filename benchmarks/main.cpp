@@ -1,0 +1,136 @@
+// bench: measures the kernels of one machine. --help says how.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/cases.hpp"
+#include "benchmarks/context.hpp"
+#include "benchmarks/npy.hpp"
+#include "benchmarks/options.hpp"
+#include "benchmarks/reporter.hpp"
+#include "benchmarks/session.hpp"
+
+namespace softmax::bench {
+namespace {
+
+void note(const std::string& line) { std::cerr << "bench: " << line << std::endl; }
+
+// The machine that --device names, or the first one that can be used. `why_not` collects what kept the others out.
+Machine& choose(const std::string& id, std::string& why_not) {
+  std::string possible;
+  Machine* chosen = nullptr;
+  for (Machine* machine : machines()) {
+    const std::string reason = machine->unavailable();
+    if (reason.empty()) possible += (possible.empty() ? "" : ", ") + std::string(machine->id());
+    if (!id.empty() && machine->id() != id) continue;
+    if (!reason.empty())
+      why_not = reason;
+    else if (!chosen)
+      chosen = machine;
+  }
+  if (chosen) return *chosen;
+  if (why_not.empty()) why_not = "this program was built without it";
+  throw UsageError((id.empty() ? "no device" : "--device=" + id) + ": " + why_not +
+                   "; possible here: " + (possible.empty() ? "none" : possible));
+}
+
+Input load(const std::string& path) {
+  Input input;
+  if (path.empty()) return input;
+  try {
+    input.file = std::make_shared<const Matrix>(read_npy(path));
+  } catch (const std::runtime_error& e) {
+    throw UsageError(std::string("--input: ") + e.what());
+  }
+  input.file_name = std::filesystem::path(path).filename().string();
+  return input;
+}
+
+// Lets the library parse its flags. The stop rule is ours (measure.hpp): a minimal time of 0 makes the library take
+// what it gets at once. It comes first, so that a user's own value wins.
+template <class State = benchmark::State>
+void initialize(const std::string& program, const std::vector<std::string>& arguments) {
+  constexpr bool since_1_8 = requires(State & st) { st.SkipWithMessage(""); };
+  static std::vector<std::string> all;  // the library keeps argv[0]
+  all = {program, since_1_8 ? "--benchmark_min_time=0s" : "--benchmark_min_time=0"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& argument : all) argv.push_back(argument.data());
+  int argc = int(argv.size());
+  argv.push_back(nullptr);
+  benchmark::Initialize(&argc, argv.data());
+  if (argc < 2) return;
+  const std::string first = argv[1];
+  throw UsageError(first.starts_with("--benchmark_")
+                       ? first + ": Google Benchmark does not take this flag or value; a flag is written --flag=value"
+                       : "unknown flag " + first + "; see --help");
+}
+
+// Returns how many benchmarks matched the filter.
+std::size_t run(const std::vector<std::string>& arguments, const Machine& machine) {
+  const std::string format = flag_value(arguments, "benchmark_format");
+  std::unique_ptr<benchmark::BenchmarkReporter> display, file;
+  if (format.empty() || format == "console") display = std::make_unique<TableReporter>(machine.name());
+  if (format == "json") display = std::make_unique<FiniteJsonReporter>();
+  const std::string out_format = flag_value(arguments, "benchmark_out_format");
+  if (!flag_value(arguments, "benchmark_out").empty() && (out_format.empty() || out_format == "json"))
+    file = std::make_unique<FiniteJsonReporter>();
+  return benchmark::RunSpecifiedBenchmarks(display.get(), file.get());  // null: the library's own
+}
+
+int run_program(const std::string& path, std::vector<std::string> arguments) {
+  // A result file names the program, not a folder of this machine.
+  const std::string program = std::filesystem::path(path).filename().string();
+  std::string command_line = program;
+  for (const std::string& argument : arguments) command_line += " " + argument;
+  const Options options = take_options(arguments);
+  if (options.help) {
+    std::cout << kHelp;
+    return 0;
+  }
+  initialize(program, arguments);
+
+  std::string why_not;
+  Machine& machine = choose(options.device, why_not);
+  if (machine.simulated())
+    note("on the CPU device" + (why_not.empty() ? "" : " (" + why_not + ")") +
+         ": its times are the simulator's and say nothing about a GPU");
+  Session session(machine, load(options.input));
+  const Input& input = session.input();
+  const std::vector<Shape> wanted =
+      input.file ? std::vector{Shape{input.file->rows, input.file->cols}} : shapes(options.suite, machine.simulated());
+  for (const auto& [key, value] : context(session, input.file ? "input" : name(options.suite), command_line))
+    benchmark::AddCustomContext(key, value);
+
+  const Registered registered = register_cases(session, wanted, kernels());
+  for (const std::string& line : registered.left_out) note("left out: " + line);
+  const std::size_t matched = run(arguments, machine);
+  benchmark::Shutdown();
+  if (matched == 0)
+    note("nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
+         std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
+  if (session.failures() > 0) note(std::to_string(session.failures()) + " runs ended in an error");
+  return matched == 0 || session.failures() > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace softmax::bench
+
+int main(int argc, char** argv) {
+  try {
+    return softmax::bench::run_program(argc > 0 ? argv[0] : "bench", {argv + std::min(argc, 1), argv + argc});
+  } catch (const softmax::bench::UsageError& e) {
+    std::fprintf(stderr, "bench: %s\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,35 @@
+#pragma once
+// Our own command-line flags; all others are Google Benchmark's.
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "benchmarks/suites.hpp"
+
+namespace softmax::bench {
+
+struct Options {
+  std::string device;  // "gpu", "cpu", or empty: the GPU if there is one
+  Suite suite = Suite::ladder;
+  std::string input;  // a .npy file, or empty: noise
+  bool help = false;
+};
+
+// A command line that cannot be obeyed: exit status 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Takes our flags, `--flag=value` or `--flag value`, out of the arguments and leaves the rest, in order. Throws
+// UsageError for a value that is missing or not one of those possible.
+Options take_options(std::vector<std::string>& arguments);
+
+// The last `--flag=value` among the arguments, else the environment's FLAG, which Google Benchmark reads too, else
+// empty.
+std::string flag_value(const std::vector<std::string>& arguments, const std::string& flag);
+
+std::string_view name(Suite);
+extern const char* const kHelp;  // one screen
+
+}  // namespace softmax::bench

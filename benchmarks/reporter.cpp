@@ -1,0 +1,109 @@
+#include "benchmarks/reporter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+namespace softmax::bench {
+namespace {
+
+// A counter, or NaN.
+double counter(const benchmark::BenchmarkReporter::Run& run, const char* key) {
+  const auto found = run.counters.find(key);
+  return found == run.counters.end() ? NAN : double(found->second);
+}
+
+std::string cell(double value, const char* format = "%.1f") {
+  if (!std::isfinite(value)) return "-";
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, by);) parts.push_back(part);
+  return parts;
+}
+
+// "8192" of "N:8192/C:50257", or "-".
+std::string argument(const benchmark::BenchmarkReporter::Run& run, const std::string& key) {
+  for (const std::string& part : split(run.run_name.args, '/'))
+    if (part.starts_with(key + ":")) return part.substr(key.size() + 1);
+  return "-";
+}
+
+}  // namespace
+
+std::string four_digits(double value) {
+  if (!std::isfinite(value)) return "-";
+  const int magnitude = value == 0 ? 0 : int(std::floor(std::log10(std::fabs(value))));
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", std::clamp(3 - magnitude, 0, 12), value);
+  return text;
+}
+
+void TableReporter::ReportRuns(const std::vector<Run>& runs) {
+  for (const Run& run : runs) {
+    const bool failed = !error_of(run).empty();
+    // Of repetitions only the median is a line of its own; the others are in the JSON file.
+    const bool shown =
+        run.run_type == Run::RT_Aggregate ? run.aggregate_name == "median" : run.repetitions <= 1 || failed;
+    if (!shown) continue;
+    heading(run);
+    row(run);
+  }
+  GetOutputStream().flush();
+}
+
+void TableReporter::heading(const Run& run) {
+  auto parts = split(run.run_name.function_name, '/');  // softmax/V6/fp32/ieee/cold
+  parts.resize(std::max<std::size_t>(parts.size(), 5));
+  const std::string now = argument(run, "N") + " x " + argument(run, "C") + " " + parts[2] + ", " + parts[3] + ", " +
+                          parts[4] + ", " + machine_;
+  if (now == heading_) return;
+  char line[160];
+  std::snprintf(line, sizeof line, "  %-7s %5s %10s %8s %6s %8s %8s  %-8s %s\n", "version", "block", "us/token", "GB/s",
+                "%copy", "x V1", "max ulp", "spread", "idea");
+  GetOutputStream() << (heading_.empty() ? "" : "\n") << now << "\n" << line;
+  heading_ = now;
+  last_version_.clear();
+}
+
+void TableReporter::row(const Run& run) {
+  const auto parts = split(run.run_name.function_name, '/');
+  const std::string version = parts.size() > 1 ? parts[1] : run.benchmark_name(), block = argument(run, "block");
+  char line[160];
+  std::snprintf(line, sizeof line, "  %-7s %5s ", version.c_str(), block.c_str());
+  GetOutputStream() << line;
+  if (const std::string error = error_of(run); !error.empty()) {
+    GetOutputStream() << "ERROR: " << error << "\n";
+    return;
+  }
+  const double us = counter(run, "us");
+  if (version == "V1" && block == "32") v1_[heading_] = us;
+  const auto v1 = v1_.find(heading_);
+  const std::string times = v1 == v1_.end() || version == "copy" ? "-" : cell(v1->second / us, "%.2f");
+  const double spread = 50 * (counter(run, "us_p75") - counter(run, "us_p25")) / us;
+  std::snprintf(line, sizeof line, "%10s %8s %6s %8s %8s  %-8s ", four_digits(counter(run, "us/token")).c_str(),
+                four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(), times.c_str(),
+                cell(counter(run, "max_ulp")).c_str(), cell(spread, "+-%.1f%%").c_str());
+  std::string shown = line + (version == last_version_ ? "" : run.report_label);
+  shown.erase(shown.find_last_not_of(' ') + 1);
+  GetOutputStream() << shown << "\n";
+  last_version_ = version;
+}
+
+void FiniteJsonReporter::ReportRuns(const std::vector<Run>& runs) {
+  std::vector<Run> finite = runs;
+  for (Run& run : finite) {
+    std::erase_if(run.counters, [](const auto& counter) { return !std::isfinite(double(counter.second)); });
+    if (!std::isfinite(run.cpu_accumulated_time)) run.cpu_accumulated_time = 0;
+    if (!std::isfinite(run.real_accumulated_time)) run.real_accumulated_time = 0;
+  }
+  JSONReporter::ReportRuns(finite);
+}
+
+}  // namespace softmax::bench

@@ -1,0 +1,45 @@
+#pragma once
+// Reporters: a table for people, and JSON that every reader takes.
+
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace softmax::bench {
+
+// A table, in ASCII: one line for each case, under a heading for each shape. With repetitions it shows their median.
+class TableReporter : public benchmark::BenchmarkReporter {
+ public:
+  explicit TableReporter(std::string machine) : machine_(std::move(machine)) {}
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override;
+
+ private:
+  void heading(const Run&);
+  void row(const Run&);
+
+  std::string machine_, heading_, last_version_;
+  std::map<std::string, double> v1_;  // us of V1 at block 32, by heading
+};
+
+// The library's JSON without numbers that are not finite: its cv rows divide by a mean that may be 0 (`smem`, `ci%`).
+class FiniteJsonReporter : public benchmark::JSONReporter {
+ public:
+  void ReportRuns(const std::vector<Run>&) override;
+};
+
+// Why a run has no number; empty if it has one. Google Benchmark renamed the members in 1.8.
+template <class Run>
+std::string error_of(const Run& run) {
+  if constexpr (requires { run.error_occurred; })
+    return run.error_occurred ? run.error_message : "";
+  else
+    return int(run.skipped) != 0 ? run.skip_message : "";
+}
+
+// Four significant digits, without an exponent: 0.09512, 28.32, 12340.
+std::string four_digits(double);
+
+}  // namespace softmax::bench

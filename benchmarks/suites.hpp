@@ -1,0 +1,23 @@
+#pragma once
+// Which shapes a run measures.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace softmax::bench {
+
+struct Shape {
+  std::int64_t rows = 0, cols = 0;
+
+  std::int64_t elements() const { return rows * cols; }
+  std::int64_t bytes() const { return 8 * elements(); }  // the least a softmax moves: one fp32 read, one written
+  auto operator<=>(const Shape&) const = default;
+};
+
+enum class Suite { ladder, shapes };
+
+// A simulated machine gets stand-ins that take it milliseconds: 1/512 of the rows, 1/32 of the columns.
+std::vector<Shape> shapes(Suite, bool simulated);
+
+}  // namespace softmax::bench

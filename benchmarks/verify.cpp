@@ -1,0 +1,138 @@
+#include "benchmarks/verify.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+
+#include "kernels/input.hpp"
+#include "properties/bounds.hpp"
+
+namespace softmax::bench {
+namespace {
+
+std::string text(const char* format, auto... values) {
+  char line[256];
+  std::snprintf(line, sizeof line, format, values...);
+  return line;
+}
+
+std::vector<float> download_row(const Buffer& buffer, std::int64_t row, std::int64_t cols) {
+  std::vector<float> values(static_cast<std::size_t>(cols));
+  const std::size_t bytes = values.size() * sizeof(float);
+  buffer.download(values.data(), bytes, std::size_t(row) * bytes);
+  return values;
+}
+
+bool becomes_nan(const float* x, std::int64_t cols) {
+  constexpr float kInf = INFINITY;
+  bool has_number = false;
+  for (std::int64_t i = 0; i < cols; ++i) {
+    if (std::isnan(x[i]) || x[i] == kInf) return true;
+    has_number |= x[i] != -kInf;
+  }
+  return !has_number;
+}
+
+// Empty if the row is right. Raises max_ulp to the row's largest error.
+std::string check_row(const Expected::Row& want, const std::vector<float>& got, const reference::ErrorModel& model,
+                      double& max_ulp) {
+  const reference::Row& exact = want.exact;
+  // Times y, this is at most any element's bound: bounds grow with the distance d from the maximum, and y <= 1. It
+  // settles nearly all elements, at a tenth of the price.
+  const long double quick = reference::element_bound(model, 1, 0, exact.spread);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const long double y = exact.y[i], error = std::fabs(got[i] - y);
+    // An error is at most 2^24 error / y spacings of float at y.
+    if (y > 0x1p-120L && error <= y * quick && error * 0x1p24L <= y * max_ulp) continue;
+    const bool nan = std::isnan(y);
+    const long double bound = nan ? 0 : reference::element_bound(model, y, exact.max - want.x[i], exact.spread);
+    if (nan ? !std::isnan(got[i]) : !(error <= bound))
+      return text("row %lld, column %zu: got %.9g, expected %.9Lg, bound %.3Lg", static_cast<long long>(want.row), i,
+                  std::isnan(got[i]) ? NAN : double(got[i]), y, bound);  // not "-nan"
+    max_ulp = std::max(max_ulp, reference::ulp_error(got[i], y));
+  }
+  return {};
+}
+
+std::vector<double> sums(const Workspace& ws, const Buffer& matrix) {
+  const auto [rows, cols] = ws.shape();
+  return ws.machine().row_sums(matrix.floats(), rows, cols, cols);
+}
+
+std::string check_sums(const Workspace& ws, const Expected& expected, const Traits& traits, int block, bool fast_math) {
+  const auto [rows, cols] = ws.shape();
+  // Any row: D is at most ln cols. The machine adds in double, in an order of its own.
+  const long double bound =
+      reference::row_sum_bound(error_model(traits, cols, block, fast_math), cols, std::log(double(cols))) +
+      cols * 0x1p-53L;
+  const std::vector<double> out = sums(ws, ws.out()), in = sums(ws, ws.in());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const double sum = out.at(std::size_t(r));
+    const bool nan = std::binary_search(expected.nan_rows.begin(), expected.nan_rows.end(), r);
+    if (nan ? std::isnan(sum) : std::fabs(sum - 1) <= bound) continue;
+    return text("row %lld: its sum is %.9g, expected %s, bound %.3Lg", static_cast<long long>(r), sum,
+                nan ? "nan" : "1", bound);
+  }
+  // Bit for bit, since a file's rows may sum to NaN.
+  for (std::int64_t r = 0; r < rows; ++r)
+    if (std::memcmp(&in.at(std::size_t(r)), &expected.input_sums.at(std::size_t(r)), sizeof(double)) != 0)
+      return text("row %lld of the input was changed", static_cast<long long>(r));
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::int64_t> rows_to_verify(Shape shape) {
+  std::set<std::int64_t> rows;
+  const auto limit = std::size_t(std::min(shape.rows, std::clamp<std::int64_t>((1 << 22) / shape.cols, 8, 64)));
+  const auto add = [&](std::int64_t row) {
+    if (row >= 0 && row < shape.rows && rows.size() < limit) rows.insert(row);
+  };
+  add(0);
+  add(shape.rows - 1);
+  // Where an offset in elements or bytes leaves 31 or 32 bits: 2^29 floats are 2^31 bytes.
+  for (const int bits : {29, 30, 31, 32})
+    for (const int beside : {0, 1}) add((std::int64_t{1} << bits) / shape.cols + beside);
+  // The last block of rows is the one that may be part empty. Then the first boundaries of blocks of rows.
+  for (const std::int64_t block : {32, 64, 128, 256, 512, 1024}) add((shape.rows - 1) / block * block);
+  for (const std::int64_t block : {1, 32, 64, 128, 256, 512, 1024})
+    for (const int beside : {-1, 0}) add(block + beside);
+  for (std::uint64_t i = 0; i < 1000; ++i) add(std::int64_t(random_bits(shape.cols, i) % std::uint64_t(shape.rows)));
+  return {rows.begin(), rows.end()};
+}
+
+Expected expect(const Workspace& ws, const Input& input) {
+  Expected expected;
+  const Shape shape = ws.shape();
+  for (const std::int64_t r : rows_to_verify(shape)) {
+    std::vector<float> x = input.row(r, shape.cols);
+    if (std::memcmp(x.data(), download_row(ws.in(), r, shape.cols).data(), x.size() * sizeof(float)) != 0)
+      throw std::runtime_error("row " + std::to_string(r) + " of the input on the " + std::string(ws.machine().id()) +
+                               " differs from the host's; the machine, or a kernel that ran before, is wrong");
+    reference::Row exact = reference::analyse(x);
+    expected.rows.push_back({r, std::move(x), std::move(exact)});
+  }
+  expected.input_sums = sums(ws, ws.in());
+  if (input.file)
+    for (std::int64_t r = 0; r < shape.rows; ++r)
+      if (becomes_nan(input.file->data.data() + r * shape.cols, shape.cols)) expected.nan_rows.push_back(r);
+  return expected;
+}
+
+Verdict verify(const Workspace& ws, const Expected& expected, const Traits& traits, int block) {
+  Verdict verdict;
+  verdict.wrong = ws.damage();
+  const bool fast_math = ws.machine().math() == "fast";
+  for (const Expected::Row& want : expected.rows) {
+    if (!verdict.wrong.empty()) return verdict;
+    const std::vector<float> got = download_row(ws.out(), want.row, ws.shape().cols);
+    verdict.wrong = check_row(want, got, error_model(traits, want.x, block, fast_math), verdict.max_ulp);
+  }
+  if (verdict.wrong.empty()) verdict.wrong = check_sums(ws, expected, traits, block, fast_math);
+  return verdict;
+}
+
+}  // namespace softmax::bench

@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <memory>
+
+#include "kernels/device/cuda/words.hpp"
+#include "kernels/input.hpp"
+
+namespace softmax::device {
+namespace cuda {
+namespace {
+
+__global__ void fill_noise(float* to, std::size_t count, std::uint64_t seed) {
+  for (std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x; i < count;
+       i += std::size_t(gridDim.x) * blockDim.x)
+    to[i] = noise(seed, i);
+}
+
+// One block a row at a time; doubles throughout, so its own error is far below any bound that is checked with it.
+__global__ void sum_rows(const float* matrix, double* sums, std::int64_t rows, std::int64_t cols, std::int64_t stride) {
+  __shared__ double warps[32];
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    double sum = 0;
+    for (std::int64_t i = threadIdx.x; i < cols; i += blockDim.x) sum += matrix[row * stride + i];
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (unsigned w = 1; w < blockDim.x / 32; ++w) sum += warps[w];
+      sums[row] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+// One 16-byte vector a thread in a huge grid: the fastest way to copy that a kernel has on this hardware.
+__global__ void copy_vectors(uint4* to, const uint4* from, std::size_t count) {
+  const std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x;
+  if (i < count) to[i] = from[i];
+}
+
+struct Free {
+  void operator()(void* p) const { cudaFree(p); }
+};
+using Memory = std::unique_ptr<void, Free>;
+
+Memory allocate_bytes(std::size_t bytes) {
+  void* p = nullptr;
+  if (cudaMalloc(&p, std::max<std::size_t>(bytes, 1)) != cudaSuccess) {
+    cudaGetLastError();
+    std::size_t free = 0, total = 0;
+    SOFTMAX_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    throw OutOfMemory("out of memory: asked for " + std::to_string(bytes) + " bytes, " + std::to_string(free) +
+                      " are free on the GPU");
+  }
+  return Memory(p);
+}
+
+class Event {
+ public:
+  Event() { SOFTMAX_CUDA_CHECK(cudaEventCreate(&event_)); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  void record() { SOFTMAX_CUDA_CHECK(cudaEventRecord(event_)); }
+  double seconds_since(const Event& start) const {
+    float ms = 0;
+    SOFTMAX_CUDA_CHECK(cudaEventElapsedTime(&ms, start.event_, event_));
+    return ms * 1e-3;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+struct LastLaunch {
+  const void* function = nullptr;
+  Grid grid;
+} last;
+
+std::string version(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
+
+int attribute(cudaDeviceAttr which) {
+  int value = 0;
+  SOFTMAX_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, 0));
+  return value;
+}
+
+class Gpu final : public Machine {
+ public:
+  std::string_view id() const override { return "gpu"; }
+  std::string name() const override {
+    if (!unavailable().empty()) return "no GPU";
+    cudaDeviceProp properties;
+    SOFTMAX_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+    return properties.name;
+  }
+  std::string unavailable() const override {
+    static const std::string why = [] {
+      int count = 0;
+      const cudaError_t error = cudaGetDeviceCount(&count);
+      cudaGetLastError();
+      if (error != cudaSuccess) return std::string("no usable GPU: ") + cudaGetErrorString(error);
+      return count > 0 ? std::string() : std::string("no GPU in this machine");
+    }();
+    return why;
+  }
+  bool simulated() const override { return false; }
+  std::string_view math() const override {
+#if SOFTMAX_FAST_MATH
+    return "fast";
+#else
+    return "ieee";
+#endif
+  }
+  std::vector<std::pair<std::string, std::string>> properties() const override {
+    if (!unavailable().empty()) return {};
+    int driver = 0, runtime = 0;
+    SOFTMAX_CUDA_CHECK(cudaDriverGetVersion(&driver));
+    SOFTMAX_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+    auto text = [](cudaDeviceAttr which) { return std::to_string(attribute(which)); };
+    return {{"cc", text(cudaDevAttrComputeCapabilityMajor) + "." + text(cudaDevAttrComputeCapabilityMinor)},
+            {"sm_count", text(cudaDevAttrMultiProcessorCount)},
+            {"l2_bytes", text(cudaDevAttrL2CacheSize)},
+            {"sm_clock_max_khz", text(cudaDevAttrClockRate)},
+            {"memory_clock_khz", text(cudaDevAttrMemoryClockRate)},
+            {"memory_bus_bits", text(cudaDevAttrGlobalMemoryBusWidth)},
+            {"ecc", text(cudaDevAttrEccEnabled)},
+            {"driver_cuda", version(driver)},
+            {"cuda_runtime", version(runtime)},
+            {"nvcc", std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
+                         std::to_string(__CUDACC_VER_BUILD__)}};
+  }
+  std::size_t free_memory() const override {
+    std::size_t free = 0, total = 0;
+    SOFTMAX_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return free;
+  }
+  std::size_t cache_bytes() const override { return std::size_t(attribute(cudaDevAttrL2CacheSize)); }
+
+  void* allocate(std::size_t bytes, bool) override { return allocate_bytes(bytes).release(); }
+  void release(void* memory, std::size_t, bool) noexcept override { cudaFree(memory); }
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    SOFTMAX_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+  }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    SOFTMAX_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+  }
+  void fill(void* to, unsigned char value, std::size_t bytes) override {
+    SOFTMAX_CUDA_CHECK(cudaMemset(to, value, bytes));
+  }
+  void fill_noise(float* to, std::size_t count, std::uint64_t seed) override {
+    if (count == 0) return;
+    cuda::fill_noise<<<unsigned(std::min<std::size_t>((count + 255) / 256, 1 << 20)), 256>>>(to, count, seed);
+    SOFTMAX_CUDA_CHECK(cudaGetLastError());
+  }
+  std::vector<double> row_sums(const float* matrix, std::int64_t rows, std::int64_t cols,
+                               std::int64_t stride) override {
+    std::vector<double> sums(std::size_t(rows), 0.0);
+    if (rows == 0) return sums;
+    const Memory on_gpu = allocate_bytes(sums.size() * sizeof(double));
+    sum_rows<<<unsigned(std::min<std::int64_t>(rows, 1 << 20)), 256>>>(matrix, static_cast<double*>(on_gpu.get()), rows,
+                                                                       cols, stride);
+    SOFTMAX_CUDA_CHECK(cudaGetLastError());
+    download(sums.data(), on_gpu.get(), sums.size() * sizeof(double));
+    return sums;
+  }
+  int copies() const override { return 2; }
+  void copy(int way, void* to, const void* from, std::size_t bytes) override {
+    if (way == 0) return SOFTMAX_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice));
+    constexpr unsigned kThreads = 512;
+    const std::size_t vectors = bytes / sizeof(uint4);
+    copy_vectors<<<unsigned((vectors + kThreads - 1) / kThreads), kThreads>>>(static_cast<uint4*>(to),
+                                                                              static_cast<const uint4*>(from), vectors);
+    SOFTMAX_CUDA_CHECK(cudaGetLastError());
+    if (const std::size_t done = vectors * sizeof(uint4); done < bytes)
+      SOFTMAX_CUDA_CHECK(cudaMemcpyAsync(static_cast<char*>(to) + done, static_cast<const char*>(from) + done,
+                                         bytes - done, cudaMemcpyDeviceToDevice));
+  }
+
+  void synchronize() override { SOFTMAX_CUDA_CHECK(cudaDeviceSynchronize()); }
+
+  // All samples are enqueued before the first is waited for: flushing takes the GPU longer than the host needs to
+  // enqueue the next launch, so no launch waits for the host.
+  std::vector<double> time(const std::function<void()>& work, int samples, bool cold) override {
+    while (int(events_.size()) < 2 * samples) events_.push_back(std::make_unique<Event>());
+    const std::size_t flush_bytes = 2 * cache_bytes();
+    if (cold && !flush_) flush_ = allocate_bytes(flush_bytes);
+    for (int i = 0; i < samples; ++i) {
+      if (cold) SOFTMAX_CUDA_CHECK(cudaMemsetAsync(flush_.get(), i, flush_bytes));
+      events_[std::size_t(2 * i)]->record();
+      work();
+      events_[std::size_t(2 * i + 1)]->record();
+    }
+    synchronize();
+    std::vector<double> seconds;
+    for (int i = 0; i < samples; ++i)
+      seconds.push_back(events_[std::size_t(2 * i + 1)]->seconds_since(*events_[std::size_t(2 * i)]));
+    return seconds;
+  }
+
+  LaunchInfo last_launch() const override {
+    if (!last.function) return {};
+    cudaFuncAttributes attributes;
+    SOFTMAX_CUDA_CHECK(cudaFuncGetAttributes(&attributes, last.function));
+    const Grid& g = last.grid;
+    const int threads = int(g.threads.x * g.threads.y * g.threads.z);
+    int resident = 0;
+    SOFTMAX_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, last.function, threads, g.shared));
+    return {.blocks = std::int64_t(g.blocks.x) * g.blocks.y * g.blocks.z,
+            .threads = threads,
+            .shared_bytes = std::int64_t(attributes.sharedSizeBytes + g.shared),
+            .registers = attributes.numRegs,
+            .blocks_per_sm = resident};
+  }
+
+ private:
+  std::vector<std::unique_ptr<Event>> events_;
+  Memory flush_;
+};
+
+}  // namespace
+}  // namespace cuda
+
+inline namespace SOFTMAX_BACKEND {
+
+void launch(const void* function, const Grid& grid, void** arguments) {
+  constexpr std::size_t kSharedWithoutOptIn = 48 << 10;
+  if (grid.shared > kSharedWithoutOptIn)
+    SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared)));
+  cudaLaunchAttribute attributes[2];
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid.blocks;
+  config.blockDim = grid.threads;
+  config.dynamicSmemBytes = grid.shared;
+  config.stream = static_cast<cudaStream_t>(grid.stream);
+  config.attrs = attributes;
+  if (grid.cooperative) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
+    attributes[config.numAttrs++].val.cooperative = 1;
+  }
+  if (grid.cluster > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs++].val.clusterDim = {grid.cluster, 1, 1};
+  }
+  SOFTMAX_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
+  cuda::last = {function, grid};
+}
+
+Machine& machine() {
+  static cuda::Gpu gpu;  // touches no GPU until it is asked for something
+  return gpu;
+}
+
+}  // namespace SOFTMAX_BACKEND
+}  // namespace softmax::device

@@ -1,0 +1,73 @@
+#include "kernels/device/simt/fiber.hpp"
+
+#include <sys/mman.h>
+
+#include <boost/context/detail/fcontext.hpp>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace softmax::device::simt {
+namespace {
+
+namespace context = boost::context::detail;
+constexpr std::size_t kStack = 64 << 10, kGuard = 4 << 10;
+
+char* new_stack() {
+  void* memory =
+      mmap(nullptr, kGuard + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, kGuard, PROT_NONE) != 0) throw std::bad_alloc();
+  return static_cast<char*>(memory) + kGuard;
+}
+
+// AddressSanitizer must hear of every change of stack, or it takes a thrown exception for a smashed stack.
+void leaving([[maybe_unused]] void** fake, [[maybe_unused]] const void* stack, [[maybe_unused]] std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(fake, stack, bytes);
+#endif
+}
+void arrived([[maybe_unused]] void* fake, [[maybe_unused]] const void** from, [[maybe_unused]] std::size_t* bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake, from, bytes);
+#endif
+}
+
+}  // namespace
+
+struct Switch {
+  static void enter(context::transfer_t from) {
+    Fiber& self = *static_cast<Fiber*>(from.data);
+    arrived(nullptr, &self.scheduler_stack_, &self.scheduler_stack_bytes_);
+    self.scheduler_ = from.fctx;
+    self.entry_(self.argument_);
+    leaving(nullptr, self.scheduler_stack_, self.scheduler_stack_bytes_);
+    context::jump_fcontext(self.scheduler_, nullptr);
+  }
+};
+
+void Fiber::start(Entry entry, void* argument) {
+  if (!stack_) stack_ = new_stack();
+  entry_ = entry;
+  argument_ = argument;
+  context_ = context::make_fcontext(stack_ + kStack, kStack, &Switch::enter);
+}
+
+void Fiber::resume() {
+  void* fake = nullptr;
+  leaving(&fake, stack_, kStack);
+  context_ = context::jump_fcontext(context_, this).fctx;
+  arrived(fake, nullptr, nullptr);
+}
+
+void Fiber::suspend() {
+  void* fake = nullptr;
+  leaving(&fake, scheduler_stack_, scheduler_stack_bytes_);
+  scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
+  arrived(fake, &scheduler_stack_, &scheduler_stack_bytes_);
+}
+
+bool Fiber::on_stack(const void* address) const { return address >= stack_ && address < stack_ + kStack; }
+
+}  // namespace softmax::device::simt

@@ -1,0 +1,91 @@
+#pragma once
+// What the scheduler knows of a launch while it runs; executor.cpp moves it, report.cpp reads it.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "kernels/device/simt/arena.hpp"
+#include "kernels/device/simt/executor.hpp"
+#include "kernels/device/simt/fiber.hpp"
+
+namespace softmax::device::simt {
+
+enum class State : unsigned char { ready, spinning, at_warp, at_block, at_cluster, at_grid, returned };
+
+struct Block;
+struct Thread {
+  Fiber fiber;
+  State state;
+  Index index;
+  Block* block;
+  unsigned rank;      // in the block
+  std::size_t order;  // in the schedule
+  Where where;
+  // What a waiting lane brought to its warp, and what it asked for.
+  const void* value;
+  void* result;
+  int source;
+  int votes;
+};
+
+// Lanes of one warp that wait for each other under one mask.
+struct Meeting {
+  unsigned mask, arrived;
+  Meet kind;
+  std::size_t bytes;
+};
+
+struct Warp {
+  unsigned present, returned;  // lanes
+  std::vector<Meeting> meetings;
+};
+
+// A barrier of any scope: who came, and from where.
+struct Barrier {
+  std::int64_t arrived = 0, returned = 0;
+  int votes = 0;
+  Where where{};
+};
+
+struct Block {
+  Index index;
+  std::int64_t number;
+  unsigned cluster_rank;
+  Thread* threads;
+  std::vector<Warp> warps;
+  Barrier barrier;
+  Barrier* cluster_barrier;
+  Arena* arena;
+};
+
+// The threads that are resident together and everything the scheduler knows of them.
+struct Launch {
+  Geometry geometry;
+  void (*body)(void*);
+  void* argument;
+  unsigned threads_per_block;
+  SharedLayout layout;
+  std::vector<Block> blocks;  // resident
+  std::vector<Barrier> cluster_barriers;
+  Barrier grid_barrier;
+  std::vector<std::size_t> by_order;  // thread of each place in the schedule
+  std::vector<std::uint64_t> ready;   // a bit for each place
+  std::size_t first_ready = 0;        // no bit before this word
+  std::exception_ptr error;
+  std::int64_t live = 0, spinning = 0;
+};
+
+// The launch and the thread that run now.
+extern thread_local Launch* launch;
+extern thread_local Thread* current;
+
+// For reports: "v2_shared.cu:31", "a shuffle", "block 7", and who waits where in a block, one clause a place.
+std::string at(Where);
+const char* spell(Scope);
+const char* spell(Meet);
+std::string describe(const Block&);
+std::string roll_call(const Block&);
+
+}  // namespace softmax::device::simt

@@ -1,0 +1,199 @@
+#pragma once
+// CUDA's words as the CPU device speaks them: what g++ needs to compile a kernel file as C++.
+//
+// Kernel files are compiled so that every load and store of theirs can be seen. Whatever they inline must therefore be
+// compiled with them and under a name of its own: the linker merges inline functions of one name, and a plain copy
+// would hide accesses while a traced copy would report the host's. So all words live in this back end's inline
+// namespace and are always inlined, and kernel files call nothing of the standard library.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/device/simt/executor.hpp"
+
+#define __global__ static
+#define __device__ inline __attribute__((always_inline))
+#define __host__
+#define __forceinline__
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+#define threadIdx (::softmax::device::simt::thread_index())
+#define blockIdx (::softmax::device::simt::block_index())
+#define blockDim (::softmax::device::simt::block_size())
+#define gridDim (::softmax::device::simt::grid_size())
+
+// SHARED(name, float[32]) declares one variable for the whole block, SHARED_DYNAMIC(name, float) points at what the
+// launch asked for.
+#define SHARED(name, ...)                  \
+  using name##_type = __VA_ARGS__;         \
+  static const char name##_key = 0;        \
+  auto& name = *static_cast<name##_type*>( \
+      ::softmax::device::simt::shared(&name##_key, #name, sizeof(name##_type), alignof(name##_type)))
+#define SHARED_DYNAMIC(name, ...) \
+  auto* const name = static_cast<__VA_ARGS__*>(::softmax::device::simt::dynamic_shared())
+
+#define SIMT_WORD [[gnu::always_inline]] inline
+
+inline namespace SOFTMAX_BACKEND {
+
+struct dim3 : softmax::device::simt::Index {
+  SIMT_WORD dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : Index{x, y, z} {}
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+constexpr int warpSize = 32;
+
+namespace simt_words {
+namespace simt = softmax::device::simt;
+using simt::Meet;
+using simt::Scope;
+using simt::Where;
+
+template <class T>
+SIMT_WORD T shuffle(unsigned mask, T value, int source, Where where) {
+  static_assert(sizeof(T) <= 16);
+  T result;
+  simt::meet(Meet::shuffle, mask, &value, &result, sizeof(T), source, where);
+  return result;
+}
+SIMT_WORD int lane() { return int(simt::thread_rank() % 32); }
+SIMT_WORD unsigned ballot(unsigned mask, bool predicate, Where where) {
+  unsigned result;
+  simt::meet(Meet::ballot, mask, &predicate, &result, sizeof predicate, 0, where);
+  return result;
+}
+}  // namespace simt_words
+
+SIMT_WORD void __syncthreads(simt_words::Where where = {}) {
+  simt_words::simt::barrier(simt_words::Scope::block, false, where);
+}
+SIMT_WORD int __syncthreads_count(int predicate, simt_words::Where where = {}) {
+  return simt_words::simt::barrier(simt_words::Scope::block, predicate != 0, where);
+}
+SIMT_WORD int __syncthreads_or(int predicate, simt_words::Where where = {}) {
+  return simt_words::simt::barrier(simt_words::Scope::block, predicate != 0, where) != 0;
+}
+SIMT_WORD int __syncthreads_and(int predicate, simt_words::Where where = {}) {
+  return simt_words::simt::barrier(simt_words::Scope::block, predicate == 0, where) == 0;
+}
+SIMT_WORD void __syncwarp(unsigned mask = 0xffffffffu, simt_words::Where where = {}) {
+  simt_words::simt::meet(simt_words::Meet::sync, mask, nullptr, nullptr, 0, 0, where);
+}
+
+// A segment of `width` lanes exchanges on its own; a source outside of it means the lane itself.
+template <class T>
+SIMT_WORD T __shfl_sync(unsigned mask, T value, int source, int width = 32, simt_words::Where where = {}) {
+  const int lane = simt_words::lane(), first = lane & ~(width - 1);
+  return simt_words::shuffle(mask, value, first + (source & (width - 1)), where);
+}
+template <class T>
+SIMT_WORD T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, simt_words::Where where = {}) {
+  const int lane = simt_words::lane(), last = lane | (width - 1), source = lane + int(delta);
+  return simt_words::shuffle(mask, value, source > last ? lane : source, where);
+}
+template <class T>
+SIMT_WORD T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, simt_words::Where where = {}) {
+  const int lane = simt_words::lane(), first = lane & ~(width - 1), source = lane - int(delta);
+  return simt_words::shuffle(mask, value, source < first ? lane : source, where);
+}
+template <class T>
+SIMT_WORD T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, simt_words::Where where = {}) {
+  const int lane = simt_words::lane(), last = lane | (width - 1), source = lane ^ bits;
+  return simt_words::shuffle(mask, value, source > last ? lane : source, where);
+}
+SIMT_WORD unsigned __ballot_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
+  return simt_words::ballot(mask, predicate != 0, where);
+}
+SIMT_WORD int __any_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
+  return simt_words::ballot(mask, predicate != 0, where) != 0;
+}
+SIMT_WORD int __all_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
+  return simt_words::ballot(mask, predicate != 0, where) == mask;
+}
+
+// One fiber runs at a time, so a plain read and write is atomic here.
+template <class T>
+SIMT_WORD T atomicAdd(T* address, T value) {
+  const T old = *address;
+  *address = old + value;
+  return old;
+}
+template <class T>
+SIMT_WORD T atomicMax(T* address, T value) {
+  const T old = *address;
+  if (value > old) *address = value;
+  return old;
+}
+template <class T>
+SIMT_WORD T atomicExch(T* address, T value) {
+  const T old = *address;
+  *address = value;
+  return old;
+}
+template <class T>
+SIMT_WORD T atomicCAS(T* address, T expected, T value) {
+  const T old = *address;
+  if (old == expected) *address = value;
+  return old;
+}
+SIMT_WORD void __threadfence() {}
+SIMT_WORD void __threadfence_block() {}
+// A spinning wait must sleep, or the thread that it waits for never runs.
+SIMT_WORD void __nanosleep(unsigned) { softmax::device::simt::spin(); }
+
+template <class T>
+SIMT_WORD T __ldg(const T* address) {
+  return *address;
+}
+template <class T>
+SIMT_WORD T __ldcs(const T* address) {
+  return *address;
+}
+template <class T>
+SIMT_WORD void __stcs(T* address, T value) {
+  *address = value;
+}
+SIMT_WORD unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+SIMT_WORD float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+SIMT_WORD float __expf(float x) { return expf(x); }
+SIMT_WORD float __fdividef(float x, float y) { return x / y; }
+SIMT_WORD int min(int a, int b) { return b < a ? b : a; }
+SIMT_WORD int max(int a, int b) { return a < b ? b : a; }
+SIMT_WORD long min(long a, long b) { return b < a ? b : a; }
+SIMT_WORD long max(long a, long b) { return a < b ? b : a; }
+
+}  // namespace SOFTMAX_BACKEND
+
+namespace softmax::device {
+inline namespace SOFTMAX_BACKEND {
+
+struct Grid {
+  dim3 blocks, threads;
+  std::size_t shared = 0;  // dynamic, bytes a block
+  void* stream = nullptr;
+  bool cooperative = false;
+  unsigned cluster = 1;
+};
+
+// Runs kernel(args...) to its end; throws simt::Fault at the first rule it breaks.
+template <class... P, class... A>
+SIMT_WORD void launch(void (*kernel)(P...), const Grid& grid, A... args) {
+  auto body = [&] { kernel(P(args)...); };
+  simt::run(
+      {.grid = grid.blocks,
+       .block = grid.threads,
+       .dynamic_shared = grid.shared,
+       .cooperative = grid.cooperative,
+       .cluster = grid.cluster},
+      [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
+}
+
+Machine& machine();
+
+}  // namespace SOFTMAX_BACKEND
+}  // namespace softmax::device

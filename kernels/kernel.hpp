@@ -1,0 +1,127 @@
+#pragma once
+// What a softmax kernel promises its users, whatever machine runs it. No CUDA word in here.
+//
+// Softmax is taken over the last axis of a row-major (rows, cols) matrix:
+//   out[r][c] = exp(in[r][c] - max_r) / sum_j exp(in[r][j] - max_r)
+// A -inf beside a finite value gives 0. A row with a NaN or a +inf, or of nothing but -inf, gives a row of NaN.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace softmax {
+
+class Machine;
+
+enum class DataType { fp32, fp16, bf16 };
+std::string_view name(DataType);
+std::size_t bytes_per_element(DataType);
+
+// One call. Strides and sizes are in elements and 64-bit; rows = 0 or cols = 0 is a success that launches nothing.
+struct Problem {
+  std::int64_t rows = 0, cols = 0;
+  std::int64_t in_stride = 0, out_stride = 0;  // from one row to the next, at least cols
+  DataType in_type = DataType::fp32, out_type = DataType::fp32;
+  const void* in = nullptr;
+  void* out = nullptr;
+  int block = 0;           // threads a block, one of Traits::blocks
+  void* stream = nullptr;  // the machine's stream; null is its default one
+  void* workspace = nullptr;
+
+  bool empty() const { return rows == 0 || cols == 0; }
+};
+
+// How a kernel finds the maximum and the sum: the number of passes and what an addition order costs.
+enum class Algorithm { safe, online };
+enum class Summation {
+  unknown,            // any order: the bound assumes the worst
+  sequential,         // one thread adds the row from left to right
+  sequential_double,  // the same in double
+  warp,               // 32 lanes stride over the row, then a tree
+  block_tree,         // all threads of the block stride over the row, then one tree
+  block_serial,       // the same with a tree in each warp, then one thread adds the warps' sums
+  block_warp,         // the same with a tree in each warp, then a tree over the warps' sums
+};
+
+// Whose exp and which division a kernel uses: they decide the constants of its error bound.
+enum class Exp { expf, fast, exp2_folded };
+enum class Divide { ieee, reciprocal, fast };
+
+// Algorithmic traffic with device memory, in bytes: what the kernel asks for, not what caches let through.
+struct Traffic {
+  std::int64_t read = 0, written = 0;
+};
+
+// The block sizes a kernel takes, a literal: kernel files run no library code (device/simt/words.hpp says why).
+class Blocks {
+ public:
+  constexpr Blocks(std::initializer_list<int> sizes) {
+    for (int size : sizes) sizes_[count_++] = size;
+  }
+  constexpr const int* begin() const { return sizes_; }
+  constexpr const int* end() const { return sizes_ + count_; }
+  constexpr int size() const { return count_; }
+  constexpr int operator[](int i) const { return sizes_[i]; }
+
+ private:
+  int sizes_[8] = {};
+  int count_ = 0;
+};
+
+// Everything about a kernel that has a default. SOFTMAX_KERNEL takes them by name: `.blocks = {32}`.
+struct Traits {
+  Blocks blocks = {32, 64, 128, 256, 512, 1024};
+  Algorithm algorithm = Algorithm::online;
+  Summation summation = Summation::unknown;
+  Exp exp = Exp::expf;
+  Divide divide = Divide::ieee;
+  int reads = 1, writes = 1;  // times the kernel goes over the matrix
+  bool cuda_only = false;
+  std::string (*supports)(const Problem&) = nullptr;    // empty: yes; else the reason
+  std::int64_t (*workspace)(const Problem&) = nullptr;  // bytes
+};
+
+class Kernel {
+ public:
+  using Launch = void (*)(const Problem&);
+  Kernel(int version, std::string_view name, std::string_view idea, std::string_view file, Machine& (*machine)(),
+         Launch launch, const Traits& traits);
+
+  int version() const { return version_; }
+  std::string label() const { return "V" + std::to_string(version_); }
+  std::string_view name() const { return name_; }
+  std::string_view idea() const { return idea_; }
+  std::string_view file() const { return file_; }  // without its folder
+  Machine& machine() const { return machine_(); }
+  const Traits& traits() const { return traits_; }
+
+  // Empty if the kernel takes this problem, else the reason it does not, naming what was asked and what is possible.
+  std::string unsupported(const Problem&) const;
+  // Starts the kernel on problem.stream, in slices of at most rows_per_launch rows: the 2^31 blocks of a grid's x never
+  // bind a kernel file. Throws std::invalid_argument if unsupported, std::runtime_error if the machine refuses.
+  // Pointers are the machine's own.
+  static constexpr std::int64_t kRowsPerLaunch = std::int64_t{1} << 30;
+  void launch(const Problem&, std::int64_t rows_per_launch = kRowsPerLaunch) const;
+  Traffic traffic(const Problem&) const;
+  std::int64_t workspace(const Problem&) const;
+
+ private:
+  int version_;
+  std::string_view name_, idea_, file_;
+  Machine& (*machine_)();
+  Launch launch_;
+  Traits traits_;
+};
+std::ostream& operator<<(std::ostream&, const Kernel&);
+
+// All kernels of this program, by version, then machine. A second kernel of one version on one machine stops the
+// program.
+std::span<const Kernel* const> kernels();
+// Called by SOFTMAX_KERNEL before main; stores and does nothing else.
+bool register_kernel(const Kernel&);
+
+}  // namespace softmax

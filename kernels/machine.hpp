@@ -1,0 +1,108 @@
+#pragma once
+// A machine that runs kernels: the GPU, or the CPU device that checks them. Host side only; no CUDA word in here.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace softmax {
+
+// In which order the CPU device runs threads that no barrier orders. A right kernel gives the same bits under all of
+// them.
+struct Schedule {
+  enum class Order { forward, reverse, seeded } order = Order::forward;
+  std::uint64_t seed = 0;
+};
+std::string to_string(const Schedule&);
+
+// What one launch asked of the machine.
+struct LaunchInfo {
+  std::int64_t blocks = 0;
+  int threads = 0;                   // a block
+  std::int64_t shared_bytes = 0;     // a block, static and dynamic
+  std::optional<int> registers;      // a thread; unknown on the CPU device
+  std::optional<int> blocks_per_sm;  // resident at once
+};
+
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  virtual std::string_view id() const = 0;      // "cpu" or "gpu": test names and --device
+  virtual std::string name() const = 0;         // for people: "NVIDIA H200"
+  virtual std::string unavailable() const = 0;  // empty if it can be used, else the reason
+  virtual bool simulated() const = 0;           // its times say nothing about a GPU
+  virtual std::string_view math() const = 0;    // "ieee" or "fast"
+  virtual std::vector<std::pair<std::string, std::string>> properties() const = 0;
+  virtual std::size_t free_memory() const = 0;  // bytes
+  virtual std::size_t cache_bytes() const = 0;  // last-level cache, what a cold measurement must flush
+
+  // Memory. `sparse` memory costs only what is touched, where the machine can do that. Throws OutOfMemory with both
+  // sizes.
+  virtual void* allocate(std::size_t bytes, bool sparse = false) = 0;
+  virtual void release(void*, std::size_t bytes, bool sparse = false) noexcept = 0;
+  virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
+
+  // to[i] = noise(seed, i), i < count; see input.hpp.
+  virtual void fill_noise(float* to, std::size_t count, std::uint64_t seed) = 0;
+  // Sum of each row of a row-major fp32 matrix, in double, on the machine itself.
+  virtual std::vector<double> row_sums(const float* matrix, std::int64_t rows, std::int64_t cols,
+                                       std::int64_t stride) = 0;
+  // Copies by each of the machine's ways of copying; the roof a bandwidth-bound kernel is held against.
+  virtual int copies() const = 0;
+  virtual void copy(int way, void* to, const void* from, std::size_t bytes) = 0;
+
+  virtual void synchronize() = 0;  // waits, and throws what any launch since the last one did wrong
+  // Seconds of each of `samples` calls, in order. `cold`: the cache is overwritten before each, outside the measured
+  // time.
+  virtual std::vector<double> time(const std::function<void()>& work, int samples, bool cold) = 0;
+  virtual LaunchInfo last_launch() const = 0;
+
+  virtual void schedule(Schedule) {}
+};
+
+// The machines of this program, the best one to measure on first.
+std::vector<Machine*> machines();
+
+// Machine memory with a guard band of 64 KiB on both sides; the band and the fresh memory hold a pattern that reads as
+// NaN.
+class Buffer {
+ public:
+  Buffer(Machine&, std::size_t bytes, bool sparse = false);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  void* data() const { return data_; }
+  float* floats() const { return static_cast<float*>(data_); }
+  std::size_t bytes() const { return bytes_; }
+  Machine& machine() const { return *machine_; }
+
+  void poison();  // the memory, not the bands
+  void upload(const void* from, std::size_t bytes, std::size_t offset = 0);
+  void download(void* to, std::size_t bytes, std::size_t offset = 0) const;
+  // Empty if both bands still hold the pattern, else which byte does not.
+  std::string damage() const;
+
+ private:
+  Machine* machine_ = nullptr;
+  std::size_t bytes_ = 0, band_ = 0;
+  bool sparse_ = false;
+  void *base_ = nullptr, *data_ = nullptr;
+};
+// Every byte of fresh and guard memory; four of them read as a NaN.
+inline constexpr unsigned char kPoison = 0xff;
+
+}  // namespace softmax

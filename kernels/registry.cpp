@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+#include "kernels/machine.hpp"
+
+namespace softmax {
+namespace {
+
+std::vector<const Kernel*>& registered() {
+  static std::vector<const Kernel*> all;
+  return all;
+}
+
+auto key(const Kernel& k) { return std::tuple(k.version(), k.machine().id()); }
+
+std::vector<const Kernel*> sorted() {
+  std::vector<const Kernel*> all = registered();
+  std::sort(all.begin(), all.end(), [](auto* a, auto* b) { return key(*a) < key(*b); });
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const Kernel &a = *all[i - 1], &b = *all[i];
+    if (key(a) != key(b)) continue;
+    std::fprintf(stderr, "two kernels are version %d: %s and %s; give one of them another number\n", a.version(),
+                 std::string(a.file()).c_str(), std::string(b.file()).c_str());
+    std::exit(2);
+  }
+  return all;
+}
+
+std::string list(const Blocks& blocks) {
+  std::string text;
+  for (int block : blocks) text += (text.empty() ? "" : ", ") + std::to_string(block);
+  return text;
+}
+
+}  // namespace
+
+std::string_view name(DataType type) {
+  switch (type) {
+    case DataType::fp32: return "fp32";
+    case DataType::fp16: return "fp16";
+    case DataType::bf16: return "bf16";
+  }
+  return "?";
+}
+
+std::size_t bytes_per_element(DataType type) { return type == DataType::fp32 ? 4 : 2; }
+
+Kernel::Kernel(int version, std::string_view name, std::string_view idea, std::string_view file, Machine& (*machine)(),
+               Launch launch, const Traits& traits)
+    : version_(version),
+      name_(name),
+      idea_(idea),
+      file_(file.substr(file.find_last_of('/') + 1)),
+      machine_(machine),
+      launch_(launch),
+      traits_(traits) {}
+
+std::string Kernel::unsupported(const Problem& p) const {
+  if (p.rows < 0 || p.cols < 0)
+    return "rows and cols must be at least 0, not " + std::to_string(p.rows) + " and " + std::to_string(p.cols);
+  if (p.in_stride < p.cols || p.out_stride < p.cols)
+    return "a row stride must be at least cols = " + std::to_string(p.cols) + ", not " +
+           std::to_string(std::min(p.in_stride, p.out_stride));
+  if (p.in_type != DataType::fp32 || p.out_type != DataType::fp32)
+    return label() + " takes fp32 to fp32, not " + std::string(softmax::name(p.in_type)) + " to " +
+           std::string(softmax::name(p.out_type));
+  if (std::find(traits_.blocks.begin(), traits_.blocks.end(), p.block) == traits_.blocks.end())
+    return label() + " takes blocks of " + list(traits_.blocks) + " threads, not " + std::to_string(p.block);
+  if (traits_.cuda_only && machine().simulated()) return label() + " runs on a GPU only";
+  return traits_.supports ? traits_.supports(p) : std::string();
+}
+
+void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
+  if (const std::string why = unsupported(p); !why.empty()) throw std::invalid_argument(why);
+  if (p.empty()) return;
+  for (std::int64_t first = 0; first < p.rows; first += rows_per_launch) {
+    Problem slice = p;
+    slice.rows = std::min(rows_per_launch, p.rows - first);
+    slice.in = static_cast<const char*>(p.in) + first * p.in_stride * std::int64_t(bytes_per_element(p.in_type));
+    slice.out = static_cast<char*>(p.out) + first * p.out_stride * std::int64_t(bytes_per_element(p.out_type));
+    try {
+      launch_(slice);
+    } catch (const std::runtime_error& e) {
+      throw std::runtime_error(label() + " (" + std::string(file_) + "): " + e.what());
+    }
+  }
+}
+
+Traffic Kernel::traffic(const Problem& p) const {
+  const std::int64_t elements = p.rows * p.cols;
+  return {traits_.reads * elements * std::int64_t(bytes_per_element(p.in_type)),
+          traits_.writes * elements * std::int64_t(bytes_per_element(p.out_type))};
+}
+
+std::int64_t Kernel::workspace(const Problem& p) const { return traits_.workspace ? traits_.workspace(p) : 0; }
+
+std::ostream& operator<<(std::ostream& out, const Kernel& k) {
+  return out << k.label() << " on the " << k.machine().id() << " (" << k.name() << ")";
+}
+
+std::span<const Kernel* const> kernels() {
+  static const std::vector<const Kernel*> all = sorted();
+  return all;
+}
+
+bool register_kernel(const Kernel& kernel) {
+  registered().push_back(&kernel);
+  return true;
+}
+
+}  // namespace softmax

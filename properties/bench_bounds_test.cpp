@@ -1,0 +1,88 @@
+// Traits into error models: each summation has the height and sharing that kernels/kernel.hpp says it has.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "properties/bounds.hpp"
+
+namespace softmax {
+namespace {
+
+constexpr std::int64_t kCols = 1000;
+
+// Assigned one by one: GCC 12 takes the default of a member for uninitialised where others are named ({.algorithm =
+// ...}).
+Traits with(Algorithm algorithm, Summation summation) {
+  Traits traits;
+  traits.algorithm = algorithm;
+  traits.summation = summation;
+  return traits;
+}
+reference::ErrorModel safe(Summation s) { return error_model(with(Algorithm::safe, s), kCols, 256); }
+reference::ErrorModel online(Summation s) { return error_model(with(Algorithm::online, s), kCols, 256); }
+
+TEST(BenchBounds, HeightOfEachSummation) {
+  EXPECT_EQ(safe(Summation::unknown).additions, 999);
+  EXPECT_EQ(safe(Summation::sequential).additions, 999);
+  EXPECT_EQ(safe(Summation::warp).additions, 31 + 5);
+  EXPECT_EQ(safe(Summation::block_tree).additions, 3 + 8);
+  EXPECT_EQ(safe(Summation::block_serial).additions, 3 + 5 + 7);
+  EXPECT_EQ(safe(Summation::block_warp).additions, 3 + 5 + 3);
+  EXPECT_TRUE(safe(Summation::sequential_double).double_sum);
+  EXPECT_FALSE(safe(Summation::sequential).double_sum);
+  EXPECT_FALSE(safe(Summation::warp).online);
+}
+
+TEST(BenchBounds, RescalesOfTheWorstRowAndOfThisOne) {
+  EXPECT_EQ(online(Summation::sequential).rescales, 999);
+  EXPECT_EQ(online(Summation::warp).rescales, 31);
+  EXPECT_EQ(online(Summation::block_warp).rescales, 3);
+  EXPECT_EQ(online(Summation::block_warp).merges, 5 + 3);
+  EXPECT_EQ(safe(Summation::sequential).rescales, 0);
+
+  std::vector<float> falling(kCols), rising(kCols);
+  for (std::int64_t i = 0; i < kCols; ++i) falling[std::size_t(i)] = -(rising[std::size_t(i)] = float(i));
+  const Traits warp = with(Algorithm::online, Summation::warp);
+  EXPECT_EQ(error_model(warp, falling, 256).rescales, 0);
+  EXPECT_EQ(error_model(warp, rising, 256).rescales, 31);
+  EXPECT_EQ(error_model(warp, rising, 256).additions, 36);
+  // A kernel that does not say in which order it goes may meet the worst one on any row.
+  EXPECT_EQ(error_model(Traits(), falling, 256).rescales, 999);
+}
+
+TEST(BenchBounds, ConstantsOfExpAndDivision) {
+  const auto constants = [](Exp exp, Divide divide, bool fast) {
+    Traits traits;
+    traits.exp = exp;
+    traits.divide = divide;
+    return error_model(traits, kCols, 32, fast);
+  };
+  EXPECT_EQ(constants(Exp::expf, Divide::ieee, false).exp.kappa, 0);
+  EXPECT_EQ(constants(Exp::expf, Divide::ieee, false).divide, reference::kDivideIeee);
+  EXPECT_EQ(constants(Exp::expf, Divide::ieee, false).a, 1);
+  EXPECT_EQ(constants(Exp::expf, Divide::ieee, false).eta, reference::kEtaGradual);
+  EXPECT_GT(constants(Exp::fast, Divide::ieee, false).exp.kappa, 1);
+  EXPECT_EQ(constants(Exp::exp2_folded, Divide::reciprocal, false).a, 0);
+  EXPECT_EQ(constants(Exp::expf, Divide::reciprocal, false).divide, reference::kDivideReciprocal);
+  EXPECT_EQ(constants(Exp::expf, Divide::fast, false).divide, reference::kDivideFast);
+  // A fast-math build turns the plain operations into the fast ones.
+  EXPECT_GT(constants(Exp::expf, Divide::ieee, true).exp.kappa, 1);
+  EXPECT_EQ(constants(Exp::expf, Divide::ieee, true).divide, reference::kDivideFast);
+  EXPECT_EQ(constants(Exp::expf, Divide::reciprocal, true).divide, reference::kDivideFast);
+  EXPECT_EQ(constants(Exp::expf, Divide::ieee, true).eta, reference::kEtaFlushed);
+}
+
+TEST(BenchBounds, EmptyAndTinyRows) {
+  for (const auto s : {Summation::unknown, Summation::sequential, Summation::warp, Summation::block_tree})
+    for (const std::int64_t cols : {0, 1}) {
+      const auto model = error_model(with(Algorithm::online, s), cols, 1024);
+      EXPECT_EQ(model.additions, 0);
+      EXPECT_EQ(model.rescales, 0);
+      EXPECT_EQ(model.merges, 0);
+    }
+}
+
+}  // namespace
+}  // namespace softmax

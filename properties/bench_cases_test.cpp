@@ -1,0 +1,149 @@
+// Whole benchmark runs on a fake machine: what is registered, and what the line of a right kernel says.
+
+#include <cmath>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "benchmarks/context.hpp"
+#include "properties/bench_run.hpp"
+
+namespace softmax::bench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST_F(BenchRun, NamesFollowTheGrammarAndTheOrder) {
+  shapes_ = {{4, 50}, {4, 20}};
+  std::vector<std::string> names;
+  for (const auto& r : run()) {
+    names.push_back(r.benchmark_name());
+    EXPECT_TRUE(std::regex_match(
+        names.back(),
+        std::regex("softmax/(V[0-9]+/fp32/ieee/cold/N:[0-9]+/C:[0-9]+/block:[0-9]+|copy/fp32/ieee/cold/N:[0-9]+/"
+                   "C:[0-9]+)/manual_time")))
+        << names.back();
+  }
+  ASSERT_EQ(names.size(), 10u);
+  EXPECT_EQ(names[0], "softmax/copy/fp32/ieee/cold/N:4/C:50/manual_time");
+  EXPECT_EQ(names[1], "softmax/V1/fp32/ieee/cold/N:4/C:50/block:32/manual_time");
+  EXPECT_EQ(names[4], "softmax/V6/fp32/ieee/cold/N:4/C:50/block:64/manual_time");
+  EXPECT_EQ(names[5], "softmax/copy/fp32/ieee/cold/N:4/C:20/manual_time");
+  fake_.is_simulated = true;
+  EXPECT_EQ(run("/V6/").front().benchmark_name(), "softmax/V6/fp32/ieee/sim/N:4/C:50/block:32/manual_time");
+  EXPECT_EQ(run("copy").size(), 0u);
+}
+
+TEST_F(BenchRun, CountersAreCompleteFiniteAndRight) {
+  const auto runs = run("/V6/.*block:64/");
+  ASSERT_EQ(runs.size(), 1u);
+  std::map<std::string, double> c;
+  for (const auto& [key, value] : runs[0].counters) c[key] = value;
+  for (const auto& [key, value] : c) EXPECT_TRUE(std::isfinite(value)) << key;
+  const std::map<std::string, double> want = {
+      {"us", 1000},   {"us/token", 10}, {"us_min", 1000}, {"us_p25", 1000},  {"us_p75", 1000},
+      {"n", 50},      {"ci%", 0},       {"%copy", 50},    {"bytes", 240000}, {"bytes_moved", 480000},
+      {"GB/s", 0.24}, {"regs", 40},     {"smem", 0},      {"blocks/SM", 16}, {"version", 6},
+      {"N", 100},     {"C", 300},       {"block", 64}};
+  for (const auto& [key, value] : want) EXPECT_NEAR(c.at(key), value, 1e-9 * value) << key;
+  EXPECT_GT(c.at("max_ulp"), 0);
+  EXPECT_LT(c.at("max_ulp"), 100);
+  EXPECT_EQ(c.size(), want.size() + 1);
+  EXPECT_NEAR(runs[0].GetAdjustedRealTime(), 1000, 1e-6);  // microseconds, the median
+  EXPECT_EQ(runs[0].report_label, "right too");
+}
+
+TEST_F(BenchRun, RepetitionsMeasureAgainButAllocateOnce) {
+  flag("--benchmark_repetitions=3");
+  Capture capture;
+  run(capture, "/V6/.*block:32/");
+  EXPECT_EQ(capture.runs.size(), 3u + 4);  // and mean, median, stddev, cv
+  EXPECT_GE(fake_.timed, 150);
+  EXPECT_EQ(fake_.allocations, 2);
+}
+
+TEST_F(BenchRun, RepetitionsMayDifferInTheirSamples) {
+  flag("--benchmark_repetitions=3");
+  // The first repetition stops at 50 samples, the others need more.
+  fake_.script = [](int i) {
+    return 1e-3 * (i < 120 ? 1 : 1 + 1e-4 * double(random_bits(1, std::uint64_t(i)) % 1000));
+  };
+  const auto runs = run("/V6/.*block:32/");
+  ASSERT_EQ(runs.size(), 7u);
+  EXPECT_EQ(runs[0].counters.at("n"), 50);
+  EXPECT_GT(runs[2].counters.at("n"), 50);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(runs[i].GetAdjustedRealTime(), runs[i].counters.at("us"), 1e-6);
+}
+
+TEST_F(BenchRun, MinimalTimeOfTheUserIsMoreSamples) {
+  flag("--benchmark_min_time=0.5");
+  const auto runs = run("/V6/.*block:32/");
+  EXPECT_GE(runs.at(0).counters.at("n"), 500);  // of 1 ms
+  EXPECT_NEAR(runs[0].GetAdjustedRealTime(), 1000, 1e-6);
+}
+
+TEST_F(BenchRun, OneShapeInMemoryAtATime) {
+  shapes_ = {{4, 50}, {4, 20}};
+  run();
+  EXPECT_EQ(fake_.allocations, 4);
+}
+
+TEST_F(BenchRun, WhatIsNotRegisteredIsNamed) {
+  shapes_ = {{8192, 50257}, {100, 300}};
+  fake_.free_bytes = 64 << 20;
+  Traits picky = kRight;
+  picky.supports = [](const Problem& p) {
+    return p.cols % 2 ? std::string("odd") : "cols must be odd, not " + std::to_string(p.cols);
+  };
+  const Kernel v9(9, "v9_picky", "picky", "v9.cu", current, launch, picky);
+  kernels_ = {&v9};
+  EXPECT_EQ(run().size(), 1u);  // the copy
+  EXPECT_THAT(left_out_, ElementsAre("8192 x 50257: needs 3141 MiB, Fake 9000 has 64 MiB free",
+                                     "V9 at 100 x 300: cols must be odd, not 300"));
+}
+
+TEST_F(BenchRun, TableIsAlignedAndKnowsV1) {
+  std::ostringstream out;
+  TableReporter table("Fake 9000");
+  table.SetOutputStream(&out);
+  sabotage = [](const Problem& p) {
+    if (p.block == 64) row(p, 0)[0] = 2;
+  };
+  fake_.script = [](int i) { return i < 50 ? 4e-3 : 1e-3; };
+  fake_.clock = 0;
+  run(table, "/V6/");
+  EXPECT_THAT(out.str(), HasSubstr("100 x 300 fp32, ieee, cold, Fake 9000\n  version block"));
+  EXPECT_THAT(out.str(), HasSubstr("\n  V6         32"));
+  EXPECT_THAT(out.str(), HasSubstr("\n  V6         64 ERROR: INCORRECT: row 0, column 0: got 2, expected"));
+  out.str("");
+  sabotage = nullptr;
+  fake_.script = [](int) { return 1e-3; };
+  run(table);
+  EXPECT_THAT(out.str(), testing::ContainsRegex("V6 +32 +10.00 +0.2400 +50.0 +1.00 +[0-9.]+  \\+-0.0%"));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("copy +- +5.000 +0.4800 +100.0 +- +-  \\+-0.0%"));
+}
+
+TEST_F(BenchRun, JsonHoldsNoNaN) {
+  flag("--benchmark_repetitions=2");
+  std::ostringstream out;
+  FiniteJsonReporter json;
+  json.SetOutputStream(&out);
+  run(json);
+  EXPECT_THAT(out.str(), HasSubstr("manual_time_cv"));
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("NaN")));
+}
+
+TEST(BenchContext, HasTheSchemaAndNoKeyTwice) {
+  FakeMachine fake;
+  const Session session(fake, Input{});
+  std::map<std::string, int> count;
+  for (const auto& [key, value] : context(session, "ladder", "bench --x")) ++count[key];
+  for (const auto& [key, times] : count) EXPECT_EQ(times, 1) << key;
+  for (const char* key : {"schema", "device", "device_id", "simulated", "math", "git_sha", "git_dirty", "flags",
+                          "flush", "seed", "input", "command_line", "harness_version", "cc"})
+    EXPECT_EQ(count[key], 1) << key;
+}
+
+}  // namespace
+}  // namespace softmax::bench

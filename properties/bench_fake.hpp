@@ -1,0 +1,98 @@
+#pragma once
+// A machine for the harness's own tests: host memory, a clock that only advances as told, times from a script.
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "benchmarks/measure.hpp"
+#include "kernels/input.hpp"
+#include "kernels/machine.hpp"
+
+namespace softmax::bench {
+
+class FakeMachine : public Machine {
+ public:
+  // The seconds that the i-th timed call takes, and what a sample costs beside (a flush).
+  std::function<double(int)> script = [](int) { return 1e-3; };
+  double overhead = 0;
+  bool is_simulated = false;
+  std::size_t free_bytes = std::size_t{1} << 40;
+  int copy_ways = 2;
+  double copy_seconds = 5e-4;
+  bool copies_nothing = false;
+  std::string flavour = "ieee";
+
+  double clock = 0;  // seconds
+  int timed = 0;     // calls that time() made, copies excepted
+  int allocations = 0;
+  std::vector<int> batches;  // samples of each call of time()
+  std::vector<bool> was_cold;
+
+  // The policy of this machine, on its own clock, and without warm-up, so that scripts start at the first sample.
+  Policy cold_start() {
+    Policy p = policy(*this);
+    p.warm_launches = 0;
+    p.warm_seconds = 0;
+    p.now = [this] { return clock; };
+    return p;
+  }
+
+  std::string_view id() const override { return "fake"; }
+  std::string name() const override { return "Fake 9000"; }
+  std::string unavailable() const override { return {}; }
+  bool simulated() const override { return is_simulated; }
+  std::string_view math() const override { return flavour; }
+  std::vector<std::pair<std::string, std::string>> properties() const override {
+    return {{"cc", "9.0"}, {"seed", "twice"}};
+  }
+  std::size_t free_memory() const override { return free_bytes; }
+  std::size_t cache_bytes() const override { return 1024; }
+
+  void* allocate(std::size_t bytes, bool) override {
+    ++allocations;
+    return std::malloc(bytes);
+  }
+  void release(void* memory, std::size_t, bool) noexcept override { std::free(memory); }
+  void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void fill(void* to, unsigned char value, std::size_t bytes) override { std::memset(to, value, bytes); }
+  void fill_noise(float* to, std::size_t count, std::uint64_t seed) override {
+    for (std::size_t i = 0; i < count; ++i) to[i] = noise(seed, i);
+  }
+  std::vector<double> row_sums(const float* matrix, std::int64_t rows, std::int64_t cols,
+                               std::int64_t stride) override {
+    std::vector<double> sums(std::size_t(rows), 0.0);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < cols; ++c) sums[std::size_t(r)] += matrix[r * stride + c];
+    return sums;
+  }
+  int copies() const override { return copy_ways; }
+  void copy(int, void* to, const void* from, std::size_t bytes) override {
+    copied_ = true;
+    if (!copies_nothing) std::memcpy(to, from, bytes);
+  }
+  void synchronize() override {}
+  std::vector<double> time(const std::function<void()>& work, int samples, bool cold) override {
+    batches.push_back(samples);
+    was_cold.push_back(cold);
+    std::vector<double> seconds;
+    for (int i = 0; i < samples; ++i) {
+      copied_ = false;
+      work();
+      seconds.push_back(copied_ ? copy_seconds : script(timed++));
+      clock += std::max(seconds.back(), 0.0) + overhead;
+    }
+    return seconds;
+  }
+  LaunchInfo last_launch() const override {
+    return {.blocks = 1, .threads = 32, .shared_bytes = 0, .registers = 40, .blocks_per_sm = 16};
+  }
+
+ private:
+  bool copied_ = false;
+};
+
+}  // namespace softmax::bench

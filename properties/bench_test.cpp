@@ -1,0 +1,238 @@
+// The parts of the benchmark program that need no kernel: statistics, the stop rule, .npy files, flags, the tables.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "benchmarks/measure.hpp"
+#include "benchmarks/npy.hpp"
+#include "benchmarks/options.hpp"
+#include "benchmarks/reporter.hpp"
+#include "properties/bench_fake.hpp"
+
+namespace softmax::bench {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What `f` throws, as text; empty if it throws nothing.
+template <class F>
+std::string error(F f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return {};
+}
+
+TEST(BenchSummary, QuartilesAndMedianAreInterpolated) {
+  const Summary s = summarize({4, 1, 3, 2});
+  EXPECT_EQ(s.n, 4);
+  EXPECT_EQ(s.min, 1);
+  EXPECT_EQ(s.p25, 1.75);
+  EXPECT_EQ(s.median, 2.5);
+  EXPECT_EQ(s.p75, 3.25);
+}
+
+TEST(BenchSummary, ConfidenceIntervalIsBetweenTheRightRanks) {
+  std::vector<double> ramp(100);
+  for (int i = 0; i < 100; ++i) ramp[std::size_t(i)] = i + 1;
+  // Textbook: of 100 samples ranks 40 and 61 enclose the median with 96.5 %, 41 and 60 with less than 95 %.
+  EXPECT_DOUBLE_EQ(summarize(ramp).ci_percent, 100 * (61 - 40) / 2.0 / 50.5);
+  EXPECT_DOUBLE_EQ(summarize({1, 2, 3}).ci_percent, 100 * 1.0 / 2);  // too few: the whole range
+  EXPECT_EQ(summarize({7}).ci_percent, 0);
+}
+
+TEST(BenchSummary, RefusesTimesThatNoClockGives) {
+  for (const double wrong : {0.0, -1e-6, double(NAN), double(INFINITY)})
+    EXPECT_THAT(error([&] { summarize({1, wrong}); }), HasSubstr("clock measured"));
+  EXPECT_THAT(error([] { summarize({}); }), HasSubstr("no time"));
+}
+
+struct BenchStopRule : testing::Test {
+  FakeMachine machine;
+  int calls = 0;
+  Summary run(const Policy& p, std::int64_t at_least = 0) {
+    return measure(
+        machine, [this] { ++calls; }, p, at_least);
+  }
+};
+
+TEST_F(BenchStopRule, ConstantSamplesStopAtFifty) {
+  const Summary s = run(machine.cold_start());
+  EXPECT_EQ(s.n, 50);
+  EXPECT_EQ(calls, 50);
+  EXPECT_EQ(s.median, 1e-3);
+  EXPECT_EQ(s.ci_percent, 0);
+  EXPECT_THAT(machine.was_cold, testing::Each(true));
+}
+
+TEST_F(BenchStopRule, NoisySamplesStopAtTheCap) {
+  machine.script = [](int i) { return i % 2 ? 1e-3 : 2e-3; };
+  const Summary s = run(machine.cold_start());
+  EXPECT_GT(s.ci_percent, 0.5);
+  EXPECT_GE(machine.clock, 1);
+  EXPECT_LE(machine.clock, 1.25);  // overshoots by one batch at most
+}
+
+TEST_F(BenchStopRule, MildNoiseNeedsMoreThanFifty) {
+  machine.script = [](int i) { return 1e-4 * (1 + 0.1 * double(random_bits(1, std::uint64_t(i)) % 1000) / 1000); };
+  const Summary s = run(machine.cold_start());
+  EXPECT_LE(s.ci_percent, 0.5);
+  EXPECT_GT(s.n, 50);
+  EXPECT_LT(machine.clock, 1);
+}
+
+TEST_F(BenchStopRule, SlowKernelGetsFiveSamplesWhateverTheyCost) {
+  machine.script = [](int) { return 3.0; };
+  EXPECT_EQ(run(machine.cold_start()).n, 5);
+  EXPECT_THAT(machine.batches, ElementsAre(1, 1, 1, 1, 1));
+}
+
+TEST_F(BenchStopRule, BatchesCountTheFlush) {
+  machine.script = [](int) { return 1e-6; };
+  machine.overhead = 0.049;  // four samples in 0.2 s
+  const Summary s = run(machine.cold_start());
+  EXPECT_EQ(*std::max_element(machine.batches.begin(), machine.batches.end()), 4);
+  EXPECT_NEAR(machine.clock, 1, 0.2);
+  EXPECT_LT(s.n, 50);
+}
+
+TEST_F(BenchStopRule, SimulatedMachineGetsThree) {
+  machine.is_simulated = true;
+  EXPECT_EQ(run(machine.cold_start()).n, 3);
+  EXPECT_EQ(calls, 3);  // and no warm-up
+  EXPECT_THAT(machine.was_cold, testing::Each(false));
+  machine.script = [](int) { return 10.0; };
+  EXPECT_EQ(run(machine.cold_start()).n, 1);
+}
+
+TEST_F(BenchStopRule, CallersMinimumBeatsTheCap) {
+  machine.script = [](int) { return 0.01; };
+  EXPECT_GE(run(machine.cold_start(), 400).n, 400);
+}
+
+TEST_F(BenchStopRule, WarmUpIsThreeLaunchesAndTwentyMilliseconds) {
+  Policy p = machine.cold_start();
+  p.warm_launches = 3;
+  p.warm_seconds = 0.02;
+  EXPECT_EQ(run(p).n, 50);
+  EXPECT_GE(calls, 50 + 20);  // of 1 ms
+  machine.script = [](int) { return 0.25; };
+  calls = 0;
+  EXPECT_EQ(run(p).n, 5);
+  EXPECT_EQ(calls, 6);  // slow: one was enough
+}
+
+TEST_F(BenchStopRule, ErrorOfTheWorkPasses) {
+  EXPECT_EQ(error([&] {
+              measure(
+                  machine, [] { throw std::runtime_error("launch failed"); }, machine.cold_start());
+            }),
+            "launch failed");
+}
+
+class BenchNpy : public testing::Test {
+ protected:
+  std::string path_ = testing::TempDir() + "bench_npy_" + std::to_string(::getpid()) + ".npy";
+  ~BenchNpy() override { std::filesystem::remove(path_); }
+
+  // What reading a file with these parts gives as an error, without the file's name, which must come first.
+  std::string read(const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+    const std::string what = error([&] { matrix_ = read_npy(path_); });
+    if (what.empty()) return what;
+    EXPECT_TRUE(what.starts_with(path_ + ": ")) << what;
+    return what.substr(path_.size() + 2);
+  }
+  static std::string file(const std::string& header, std::size_t data_bytes, char major = 1) {
+    std::string head = std::string("\x93NUMPY") + major + '\0' + char(header.size() & 255) + char(header.size() >> 8);
+    if (major == 2) head += std::string(2, '\0');
+    return head + header + std::string(data_bytes, '\0');
+  }
+  static std::string dict(const std::string& shape, const std::string& type = "<f4",
+                          const std::string& fortran = "False") {
+    return "{'descr': '" + type + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n";
+  }
+  Matrix matrix_;
+};
+
+TEST_F(BenchNpy, ReadsBothFormats) {
+  const float values[] = {1, -2, 3.5f, 4, INFINITY, -0.0f};
+  const std::string data(reinterpret_cast<const char*>(values), sizeof values);
+  for (const char major : {1, 2}) {
+    ASSERT_EQ(read(file(dict("(2, 3)"), 0, major) + data), "");
+    EXPECT_EQ(matrix_.rows, 2);
+    EXPECT_EQ(matrix_.cols, 3);
+    EXPECT_THAT(matrix_.data, testing::ElementsAreArray(values));
+  }
+  EXPECT_EQ(read(file("{\"shape\":(2,3,),\"fortran_order\":False,\"descr\":\"<f4\"}", 0) + data), "");
+}
+
+TEST_F(BenchNpy, SaysWhatIsWrong) {
+  EXPECT_THAT(error([] { read_npy("no/such/file.npy"); }),
+              AllOf(HasSubstr("no/such/file.npy"), HasSubstr("No such file")));
+  EXPECT_THAT(error([] { read_npy(testing::TempDir()); }), HasSubstr("directory"));
+  EXPECT_THAT(read(""), HasSubstr("not a .npy"));
+  EXPECT_THAT(read("PK\3\4 this is an npz archive"), HasSubstr("not a .npy"));
+  EXPECT_THAT(read("\x93NUMPY\1"), HasSubstr("not a .npy"));
+  EXPECT_THAT(read(file(dict("(2, 3)"), 24, 3)), HasSubstr("format 3.0"));
+  EXPECT_THAT(read(file(dict("(2, 3)"), 0).substr(0, 40)), HasSubstr("truncated header"));
+  EXPECT_THAT(read(file(dict("(2, 3)"), 0, 2).substr(0, 11)), HasSubstr("truncated header"));
+  EXPECT_THAT(read(file(std::string(5000, ' '), 0)), HasSubstr("at most 4096"));
+  EXPECT_THAT(read(file("{}", 0)), HasSubstr("without a valid descr"));
+  EXPECT_THAT(read(file(dict("(2, 3)", "<f8"), 48)), AllOf(HasSubstr("'<f8'"), HasSubstr("'<f4'")));
+  EXPECT_THAT(read(file(dict("(2, 3)", ">f4"), 24)), HasSubstr("'>f4'"));
+  EXPECT_THAT(read(file(dict("(2, 3)", "<f4", "True"), 24)), HasSubstr("Fortran order"));
+  EXPECT_THAT(read(file(dict("(2, 3)", "<f4", "Maybe"), 24)), HasSubstr("without a valid fortran_order"));
+  for (const char* shape : {"(6,)", "()", "(1, 2, 3)", "(-2, 3)", "(2 3)"})
+    EXPECT_THAT(read(file(dict(shape), 24)), HasSubstr("two dimensions")) << shape;
+  EXPECT_THAT(read(file(dict("(2, 0)"), 0)), HasSubstr("no element"));
+  EXPECT_THAT(read(file(dict("(0, 3)"), 0)), HasSubstr("no element"));
+  EXPECT_THAT(read(file(dict("(2, 3)"), 23)), AllOf(HasSubstr("needs 24 bytes"), HasSubstr("has 23")));
+  EXPECT_THAT(read(file(dict("(2, 3)"), 25)), HasSubstr("has 25"));
+  EXPECT_THAT(read(file(dict("(9223372036854775807, 3)"), 24)), HasSubstr("64 bits"));
+  EXPECT_THAT(read(file(dict("(4611686018427387904, 1)"), 24)), HasSubstr("64 bits"));
+  EXPECT_THAT(read(file(dict("(99999999999999999999, 1)"), 24)), HasSubstr("64 bits"));
+  EXPECT_THAT(read(file(dict("(1099511627776, 1024)"), 24)), HasSubstr("needs 4503599627370496 bytes"));
+}
+
+TEST(BenchOptions, BothSpellingsAndTheRestIsKept) {
+  std::vector<std::string> arguments = {"--device=cpu", "--benchmark_filter=V6", "--suite", "shapes", "--other"};
+  const Options options = take_options(arguments);
+  EXPECT_EQ(options.device, "cpu");
+  EXPECT_EQ(options.suite, Suite::shapes);
+  EXPECT_THAT(arguments, ElementsAre("--benchmark_filter=V6", "--other"));
+}
+
+TEST(BenchOptions, SayWhatIsPossible) {
+  const auto refused = [](std::vector<std::string> arguments) { return error([&] { take_options(arguments); }); };
+  EXPECT_THAT(refused({"--device=tpu"}), AllOf(HasSubstr("tpu"), HasSubstr("gpu and cpu")));
+  EXPECT_THAT(refused({"--suite", "all"}), AllOf(HasSubstr("all"), HasSubstr("ladder and shapes")));
+  EXPECT_THAT(refused({"--input"}), HasSubstr("--input needs a value"));
+  EXPECT_THAT(refused({"--device", "--suite=ladder"}), HasSubstr("--device needs a value"));
+  EXPECT_THAT(refused({"--input=x.npy", "--suite=shapes"}), HasSubstr("exclude each other"));
+}
+
+TEST(BenchTable, FourDigits) {
+  EXPECT_EQ(four_digits(0.095123), "0.09512");
+  EXPECT_EQ(four_digits(28.318), "28.32");
+  EXPECT_EQ(four_digits(12345.6), "12346");
+  EXPECT_EQ(four_digits(0), "0.000");
+  EXPECT_EQ(four_digits(NAN), "-");
+}
+
+}  // namespace
+}  // namespace softmax::bench

@@ -1,0 +1,102 @@
+// A wrong kernel gets an error and no number, whatever is wrong with it.
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+
+#include "benchmarks/verify.hpp"
+#include "properties/bench_run.hpp"
+
+namespace softmax::bench {
+namespace {
+
+using testing::HasSubstr;
+using BenchVerify = BenchRun;
+
+TEST_F(BenchVerify, WrongOutputsGetAnErrorAndNoNumber) {
+  EXPECT_THAT(error_under([](const Problem& p) { row(p, 99)[299] *= 1.001f; }),
+              HasSubstr("INCORRECT: row 99, column 299: got "));
+  EXPECT_THAT(error_under([](const Problem& p) { row(p, 0)[7] = NAN; }),
+              HasSubstr("row 0, column 7: got nan, expected"));
+  EXPECT_THAT(error_under([](const Problem& p) { std::fill_n(row(p, 0), 100 * 300, 0.f); }),
+              HasSubstr("row 0, column 0: got 0,"));
+  EXPECT_THAT(error_under([](const Problem& p) { std::fill_n(row(p, 99), 300, 1.f / 300); }),
+              HasSubstr("row 99, column 0"));
+  EXPECT_THAT(error_under([](const Problem& p) { std::memset(row(p, 40), kPoison, 4); }),
+              HasSubstr("row 40"));  // not written
+  EXPECT_THAT(error_under([](const Problem& p) { row(p, 100)[0] = 1; }), HasSubstr("output: byte 0 past the end"));
+  EXPECT_THAT(error_under([](const Problem& p) { row(p, 0)[-1] = 1; }), HasSubstr("before the start"));
+}
+
+TEST_F(BenchVerify, SumOfARowThatNobodyLookedAtIsChecked) {
+  shapes_ = {{500, 300}};
+  const auto seen = rows_to_verify(shapes_[0]);
+  const std::int64_t hidden = [&] {
+    for (std::int64_t r = 0;; ++r)
+      if (!std::binary_search(seen.begin(), seen.end(), r)) return r;
+  }();
+  EXPECT_THAT(error_under([=](const Problem& p) { row(p, hidden)[5] += 1e-4f; }),
+              HasSubstr("row " + std::to_string(hidden) + ": its sum is 1.000"));
+  EXPECT_THAT(error_under([=](const Problem& p) { row(p, hidden)[5] = NAN; }), HasSubstr("its sum is nan, expected 1"));
+}
+
+TEST_F(BenchVerify, KernelThatGoesWrongWhileItIsTimedIsCaught) {
+  EXPECT_THAT(error_under([](const Problem& p) {
+                if (launches > 20) row(p, 0)[0] = 0.5f;
+              }),
+              HasSubstr("row 0, column 0: got 0.5"));
+  EXPECT_GT(fake_.timed, 0);
+}
+
+TEST_F(BenchVerify, OutputOfAnEarlierLaunchDoesNotCount) {
+  last_launch = 20;
+  EXPECT_THAT(error_under(nullptr), HasSubstr("row 0, column 0: got nan"));
+}
+
+TEST_F(BenchVerify, ErrorsOfLaunchAndMemoryAreTheCasesErrors) {
+  EXPECT_THAT(error_under([](const Problem&) { throw std::runtime_error("misaligned address"); }),
+              HasSubstr("misaligned address"));
+  sabotage = nullptr;
+  fake_.copies_nothing = true;
+  EXPECT_THAT(error_of(run("copy").front()), HasSubstr("way 0 to copy does not copy"));
+  fake_.copies_nothing = false;
+  fake_.script = [](int) { return 0.0; };
+  EXPECT_THAT(error_of(run("/V6/").front()), HasSubstr("clock measured 0"));
+}
+
+TEST_F(BenchVerify, InputOfAFileMayHoldRowsOfNaN) {
+  auto file = std::make_shared<Matrix>(Matrix{3, 4, {1, 2, 3, 4, INFINITY, 0, 0, 0, -INFINITY, 0, 1, -INFINITY}});
+  input_ = {.file = file, .file_name = "rows.npy"};
+  shapes_ = {{3, 4}};
+  const auto runs = run("/V6/.*block:32/");
+  EXPECT_EQ(error_of(runs.at(0)), "");
+  EXPECT_EQ(runs[0].report_label, "right too, on rows.npy");
+  EXPECT_THAT(error_under([](const Problem& p) { row(p, 1)[1] = 0; }),
+              HasSubstr("row 1, column 1: got 0, expected nan"));
+}
+
+TEST_F(BenchVerify, KernelThatWritesToItsInputIsCaughtAndHarmsNoOther) {
+  sabotage = [](const Problem& p) {
+    if (launches == 1) const_cast<float*>(static_cast<const float*>(p.in))[70 * p.in_stride] += 1;
+  };
+  const auto runs = run("/V[16]/.*block:32/");
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_THAT(error_of(runs[0]), HasSubstr("INCORRECT: row 70"));
+  EXPECT_EQ(error_of(runs[1]), "");
+}
+
+TEST(BenchRows, EndsBoundariesAndAtMostSixtyFour) {
+  for (const Shape shape : {Shape{8192, 50257}, {1, 1}, {63, 7}, {16, 1571}, {1 << 20, 4096}, {4, 1 << 24}}) {
+    const auto rows = rows_to_verify(shape);
+    EXPECT_EQ(rows.front(), 0);
+    EXPECT_EQ(rows.back(), shape.rows - 1);
+    EXPECT_LE(rows.size(), 64u);
+    EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
+  }
+  EXPECT_THAT(rows_to_verify({1 << 20, 4096}), testing::IsSupersetOf({1 << 19, 31, 32, 1023, 1024}));  // 2^31 / 4096
+  EXPECT_EQ(rows_to_verify({64, 64}).size(), 64u);
+}
+
+}  // namespace
+}  // namespace softmax::bench

@@ -1,0 +1,134 @@
+#include "properties/case.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <ostream>
+
+#include "kernels/input.hpp"
+
+namespace softmax::properties {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr std::int64_t kElements = 1 << 17;
+
+// A place in row r that visits the last, the first, and then any.
+std::int64_t place(const Case& c, std::int64_t r) {
+  if (r == 0) return c.cols - 1;
+  if (r == 1) return 0;
+  return std::int64_t(random_bits(c.seed, std::uint64_t(r)) % std::uint64_t(c.cols));
+}
+
+float value(const Case& c, std::int64_t r, std::int64_t i) {
+  const std::uint64_t bits = random_bits(c.seed, std::uint64_t(r * c.cols + i));
+  const float x = normal(bits);
+  switch (c.kind) {
+    case Kind::normal: return x;
+    case Kind::wide: return 10 * x;
+    case Kind::scales: return (r % 2 ? 10.0f : 0.1f) * x;
+    case Kind::constant: return 0;
+    case Kind::spike20: return i == place(c, r) ? 20 : 0;
+    case Kind::spike200: return i == place(c, r) ? 200 : 0;
+    // Over 12 in all, so that early and late elements both count.
+    case Kind::ascending: return 12 * float(i) / float(c.cols);
+    case Kind::descending: return 12 * float(c.cols - i) / float(c.cols);
+    case Kind::grid: return float(std::int64_t(bits % (1u << 23)) - (1 << 22)) * 0x1p-18f;
+    case Kind::subnormal: return float(int(bits % 2001) - 1000) * std::numeric_limits<float>::denorm_min();
+    // A masked row keeps at least one number.
+    case Kind::mask_first: return i < c.cols / 3 ? -kInf : x;
+    case Kind::mask_last: return i >= c.cols - c.cols / 3 ? -kInf : x;
+    case Kind::mask_every_other: return i % 2 ? -kInf : x;
+    case Kind::mask_all_but_one: return i == place(c, r) ? x : -kInf;
+  }
+  return 0;
+}
+
+// Around every power of two up to 16384, and odd lengths that people meet: 781 from Triton's tutorial, 50257 from
+// GPT-2.
+std::vector<std::int64_t> column_list() {
+  std::vector<std::int64_t> list = {1, 2, 3, 5, 7, 11, 100, 257, 448, 781, 1000, 1027, 3584, 12289, 50257, 65537};
+  for (std::int64_t p = 4; p <= 16384; p *= 2)
+    for (std::int64_t c : {p - 1, p, p + 1}) list.push_back(c);
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+rc::Gen<Schedule> schedules() {
+  return rc::gen::map(rc::gen::inRange<std::uint64_t>(0, 10), [](std::uint64_t i) {
+    if (i < 2) return Schedule{i == 0 ? Schedule::Order::forward : Schedule::Order::reverse, 0};
+    return Schedule{Schedule::Order::seeded, i};
+  });
+}
+
+}  // namespace
+
+std::string_view name(Kind kind) {
+  switch (kind) {
+    case Kind::normal: return "normal";
+    case Kind::wide: return "wide";
+    case Kind::scales: return "scales";
+    case Kind::constant: return "constant";
+    case Kind::spike20: return "spike20";
+    case Kind::spike200: return "spike200";
+    case Kind::ascending: return "ascending";
+    case Kind::descending: return "descending";
+    case Kind::grid: return "grid";
+    case Kind::subnormal: return "subnormal";
+    case Kind::mask_first: return "mask_first";
+    case Kind::mask_last: return "mask_last";
+    case Kind::mask_every_other: return "mask_every_other";
+    case Kind::mask_all_but_one: return "mask_all_but_one";
+  }
+  return "?";
+}
+
+bool masked(Kind kind) { return kind >= Kind::mask_first; }
+
+std::vector<Kind> finite_kinds() {
+  return {Kind::normal,   Kind::wide,      Kind::scales,     Kind::constant, Kind::spike20,
+          Kind::spike200, Kind::ascending, Kind::descending, Kind::grid,     Kind::subnormal};
+}
+
+std::vector<Kind> masked_kinds() {
+  return {Kind::mask_first, Kind::mask_last, Kind::mask_every_other, Kind::mask_all_but_one};
+}
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << name(c.kind) << " " << c.rows << " x " << c.cols << " offset " << c.offset << " padding " << c.padding
+             << " shift " << c.in_shift << "/" << c.out_shift << " block " << c.block << " schedule "
+             << to_string(c.schedule) << " seed " << c.seed;
+}
+
+std::vector<float> values(const Case& c) {
+  std::vector<float> x;
+  x.reserve(std::size_t(c.rows * c.cols));
+  for (std::int64_t r = 0; r < c.rows; ++r)
+    for (std::int64_t i = 0; i < c.cols; ++i) x.push_back(value(c, r, i) + c.offset);
+  return x;
+}
+
+rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<float> offsets) {
+  const Blocks& blocks = kernel.traits().blocks;
+  namespace gen = rc::gen;
+  // Half of the widths are any number, most of them small.
+  auto cols = gen::weightedOneOf<std::int64_t>({{5, gen::elementOf(column_list())},
+                                                {3, gen::inRange<std::int64_t>(1, 300)},
+                                                {2, gen::inRange<std::int64_t>(1, 9000)}});
+  auto rows = gen::weightedElement<std::int64_t>({{4, 1}, {4, 2}, {4, 3}, {2, 5}, {2, 8}, {1, 33}, {1, 130}});
+  auto shift = gen::weightedElement<int>({{4, 0}, {1, 1}, {1, 2}, {1, 3}});
+  auto any = gen::build<Case>(gen::set(&Case::kind, gen::elementOf(kinds)), gen::set(&Case::rows, rows),
+                              gen::set(&Case::cols, cols), gen::set(&Case::offset, gen::elementOf(offsets)),
+                              gen::set(&Case::padding, gen::weightedElement<int>({{3, 0}, {1, 1}, {1, 5}})),
+                              gen::set(&Case::in_shift, shift), gen::set(&Case::out_shift, shift),
+                              gen::set(&Case::block, gen::elementOf(std::vector<int>(blocks.begin(), blocks.end()))),
+                              gen::set(&Case::schedule, schedules()),
+                              gen::set(&Case::seed, gen::noShrink(gen::inRange<std::uint64_t>(0, 1u << 30))));
+  return gen::map(any, [](Case c) {
+    c.rows = std::min(c.rows, std::max<std::int64_t>(1, kElements / c.cols));
+    return c;
+  });
+}
+
+}  // namespace softmax::properties

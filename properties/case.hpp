@@ -1,0 +1,61 @@
+#pragma once
+// One input of a law, small enough to print in a line: the data follow from it. RapidCheck draws and shrinks cases,
+// never data.
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <string_view>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+#include "kernels/machine.hpp"
+
+namespace softmax::properties {
+
+// What a row looks like. Each is here because some wrong kernel gets all the others right.
+enum class Kind {
+  normal,      // about N(0, 1): everything counts
+  wide,        // the same times 10
+  scales,      // neighbouring rows 100 times apart: shows what one row leaves behind for the next
+  constant,    // 1 / cols, bit for bit
+  spike20,     // one 20 among zeros, at another place in each row: the rest still counts, so a dropped element shows
+  spike200,    // one 200: overflows whatever did not see the maximum
+  ascending,   // every element is a new maximum
+  descending,  // no element is, but the first
+  grid,        // multiples of 2^-18, whose differences are exact
+  subnormal,   // too small to matter, so 1 / cols
+  mask_first,  // a third of the row, at its beginning, is -inf
+  mask_last,
+  mask_every_other,
+  mask_all_but_one,
+};
+std::string_view name(Kind);
+bool masked(Kind);
+
+struct Case {
+  Kind kind = Kind::normal;
+  std::int64_t rows = 1, cols = 1;
+  float offset = 0;                 // added to every element
+  int padding = 0;                  // elements between a row's end and the next row's start, in input and output
+  int in_shift = 0, out_shift = 0;  // elements by which the pointers miss a 256-byte boundary
+  int block = 32;
+  Schedule schedule = {};
+  std::uint64_t seed = 0;
+};
+std::ostream& operator<<(std::ostream&, const Case&);
+
+// Row-major, rows * cols, without padding.
+std::vector<float> values(const Case&);
+
+// Cases for a kernel: its block sizes; columns around every width that a warp, block, vector or tile might have, and
+// some longer than any of them; at most 2^17 elements. Offsets at 0, where rounding is finest, up to where a sentinel
+// might sit.
+rc::Gen<Case> cases(const Kernel&, std::vector<Kind> kinds, std::vector<float> offsets = {0});
+
+// The kinds without any -inf, and those with one.
+std::vector<Kind> finite_kinds();
+std::vector<Kind> masked_kinds();
+
+}  // namespace softmax::properties

@@ -1,0 +1,233 @@
+// Fixed cases that every kernel must get right: published vectors, special values, sizes and addresses at their limits.
+
+#include <cfloat>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+
+#include "benchmarks/npy.hpp"
+#include "properties/bounds.hpp"
+#include "properties/harness.hpp"
+#include "properties/runner.hpp"
+#include "properties/vectors.hpp"
+#include "reference/error.hpp"
+#include "reference/softmax.hpp"
+
+namespace softmax::properties {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+class Examples : public testing::TestWithParam<const Kernel*> {
+ protected:
+  void SetUp() override { SKIP_IF_UNAVAILABLE(kernel().machine()); }
+  const Kernel& kernel() const { return *GetParam(); }
+  bool fast() const { return kernel().machine().math() == "fast"; }
+  int largest_block() const { return kernel().traits().blocks[kernel().traits().blocks.size() - 1]; }
+
+  // Every row of x, under every block size, against the reference.
+  void expect_right(const std::vector<float>& x, std::int64_t rows, std::int64_t cols) {
+    for (int block : kernel().traits().blocks) {
+      const Output out = run(kernel(), {.rows = rows, .cols = cols, .block = block}, x);
+      EXPECT_EQ(out.trespass, "");
+      for (std::int64_t r = 0; r < rows; ++r) expect_row(row(x, cols, r), row(out.y, cols, r), block);
+    }
+  }
+
+  void expect_row(std::span<const float> x, std::span<const float> y, int block) {
+    const reference::Row exact = reference::analyse(x);
+    const reference::ErrorModel model = error_model(kernel().traits(), x, block, fast());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(exact.y[i])) {
+        EXPECT_TRUE(std::isnan(y[i])) << "x[" << i << "] = " << x[i] << " gives " << y[i] << ", block " << block;
+        continue;
+      }
+      const long double bound = reference::element_bound(model, exact.y[i], exact.max - x[i], exact.spread);
+      EXPECT_TRUE(std::fabs(y[i] - exact.y[i]) <= bound)
+          << "x[" << i << "] = " << x[i] << " gives " << y[i] << ", exactly " << exact.y[i] << ", block " << block;
+    }
+  }
+};
+
+TEST_P(Examples, special_rows) {
+  const std::vector<std::vector<float>> rows = {
+      {0, 1, 2, 3},
+      {1, 325, 749, 750},
+      {-25, 0, 25, 50},
+      {FLT_MAX, -FLT_MAX},
+      {FLT_MAX, FLT_MAX, FLT_MAX},
+      {-FLT_MAX, -FLT_MAX},
+      {0, -87.3f, -87.4f, -95, -103.2f, -104},
+      {5},
+      {-kInf},
+      {kInf},
+      {NAN},
+      {-kInf, 0},
+      {0, -kInf},
+      {-kInf, -kInf, 7, -kInf},
+      {1, NAN, 2},
+      {NAN, -kInf},
+      {1, kInf, -kInf},
+      {kInf, kInf},
+      {0.0f, -0.0f},
+      {1e-45f, -1e-45f, 1e-40f},
+      std::vector<float>(512, -1000),
+      std::vector<float>(1027, -2.45e5f),
+      std::vector<float>(300, -kInf),
+  };
+  for (const auto& x : rows) expect_right(x, 1, std::int64_t(x.size()));
+}
+
+TEST_P(Examples, published_vectors) {
+  const char* path = std::getenv("SOFTMAX_VECTORS");
+  if (!path) GTEST_SKIP() << "SOFTMAX_VECTORS names no file";
+  int checked = 0;
+  for (const Vector& v : load_vectors(path)) {
+    if (v.op != "softmax" || v.dtype != "fp32") continue;
+    ++checked;
+    const auto y = run(kernel(), {.rows = v.rows, .cols = v.cols, .block = largest_block()}, v.input).y;
+    for (std::size_t i = 0; i < y.size(); ++i)
+      EXPECT_TRUE(std::isnan(v.expected[i]) ? std::isnan(y[i]) : std::fabs(y[i] - v.expected[i]) <= v.tolerance)
+          << v.name << "[" << i << "]: " << y[i] << ", expected " << v.expected[i];
+  }
+  EXPECT_GT(checked, 0) << path << " holds no fp32 softmax";
+}
+
+// Attention scores of a small model on real text, see analysis/data/README.md.
+TEST_P(Examples, real_input) {
+  bench::Matrix scores = bench::read_npy(SOFTMAX_SOURCE_DIR "/analysis/data/attention-scores.npy");
+  const std::int64_t rows = std::min<std::int64_t>(scores.rows, 64), step = scores.rows / rows;
+  std::vector<float> some;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto from = scores.data.begin() + r * step * scores.cols;
+    some.insert(some.end(), from, from + scores.cols);
+  }
+  expect_right(some, rows, scores.cols);
+}
+
+// A constant row is 1 / cols to the bit, and shows any element that a tail or a partial warp forgets.
+TEST_P(Examples, every_width) {
+  const std::int64_t last = kernel().machine().simulated() ? 300 : 4100;
+  for (std::int64_t cols = 1; cols <= last; ++cols) {
+    const int block = kernel().traits().blocks[int(cols % kernel().traits().blocks.size())];
+    const auto y =
+        run(kernel(), {.rows = 3, .cols = cols, .block = block}, std::vector<float>(std::size_t(3 * cols), -3.25f)).y;
+    const float exact = 1.0f / float(cols);
+    for (float v : y)
+      ASSERT_TRUE(fast() ? reference::ulp_distance(v, exact) <= 2 : v == exact)
+          << v << " at cols " << cols << ", block " << block;
+  }
+}
+
+TEST_P(Examples, nothing_to_do) {
+  for (const auto& [rows, cols] : {std::pair(0, 5), std::pair(5, 0), std::pair(0, 0)}) {
+    const Output out = run(kernel(), {.rows = rows, .cols = cols, .block = largest_block()}, {});
+    EXPECT_EQ(out.trespass, "") << rows << " x " << cols;
+  }
+}
+
+// Beyond the 65535 blocks that a grid takes in y and z, and just around it.
+TEST_P(Examples, many_rows) {
+  struct Size {
+    std::int64_t rows, cols;
+  };
+  // The CPU device runs 65537 blocks one after the other: once is enough.
+  std::vector<Size> sizes = {{65537, 2}};
+  if (!kernel().machine().simulated())
+    for (std::int64_t rows : {65535, 65536, 70000, 1 << 20})
+      for (std::int64_t cols : {1, 2, 33}) sizes.push_back({rows, cols});
+  for (const auto& [rows, cols] : sizes) {
+    std::vector<float> x(std::size_t(rows * cols));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 97) / 16;
+    const int block = kernel().traits().blocks[0];
+    const auto y = run(kernel(), {.rows = rows, .cols = cols, .block = block}, x).y;
+    for (std::int64_t r : {std::int64_t{0}, std::int64_t{65534}, rows - 1})
+      expect_row(row(x, cols, r), row(y, cols, r), block);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto out = row(y, cols, r);
+      ASSERT_NEAR(std::accumulate(out.begin(), out.end(), 0.0), 1, 1e-5)
+          << "row " << r << " of " << rows << " x " << cols;
+    }
+  }
+}
+
+// Rows 2^30 elements apart: the third starts past 2^31 elements, the fifth past 2^32; 32 bits do not hold their
+// offsets.
+TEST_P(Examples, far_rows) {
+  Machine& machine = kernel().machine();
+  constexpr std::int64_t kStride = std::int64_t{1} << 30, kRows = 5, kCols = 333;
+  const std::size_t bytes = std::size_t((kRows - 1) * kStride + kCols) * sizeof(float);
+  if (!machine.simulated() && machine.free_memory() < 3 * bytes)
+    GTEST_SKIP() << "needs " << 2 * bytes << " bytes of GPU memory";
+  const Buffer in(machine, bytes, /*sparse=*/true), out(machine, bytes, /*sparse=*/true);
+  std::vector<float> x(kCols), y(kCols);
+  auto fill = [&](std::int64_t r) {
+    for (std::size_t i = 0; i < kCols; ++i) x[i] = float((i * 7 + std::size_t(r) * 31) % 101) / 8;
+  };
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    fill(r);
+    machine.upload(in.floats() + r * kStride, x.data(), kCols * sizeof(float));
+  }
+  for (int block : {kernel().traits().blocks[0], largest_block()}) {
+    kernel().launch({.rows = kRows,
+                     .cols = kCols,
+                     .in_stride = kStride,
+                     .out_stride = kStride,
+                     .in = in.data(),
+                     .out = out.data(),
+                     .block = block});
+    machine.synchronize();
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      fill(r);
+      machine.download(y.data(), out.floats() + r * kStride, kCols * sizeof(float));
+      expect_row(x, y, block);
+    }
+  }
+}
+
+// Kernel::launch cuts a matrix of more rows than a grid's x has room for; here it cuts at a few.
+TEST_P(Examples, slices_of_rows) {
+  Machine& machine = kernel().machine();
+  constexpr std::int64_t kRows = 257, kCols = 7;
+  std::vector<float> x(kRows * kCols), whole(x.size()), sliced(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 13);
+  Buffer in(machine, x.size() * sizeof(float)), out(machine, x.size() * sizeof(float));
+  in.upload(x.data(), in.bytes());
+  const Problem p{.rows = kRows,
+                  .cols = kCols,
+                  .in_stride = kCols,
+                  .out_stride = kCols,
+                  .in = in.data(),
+                  .out = out.data(),
+                  .block = kernel().traits().blocks[0]};
+  kernel().launch(p);
+  machine.synchronize();
+  out.download(whole.data(), out.bytes());
+  out.poison();
+  kernel().launch(p, 100);
+  machine.synchronize();
+  out.download(sliced.data(), out.bytes());
+  EXPECT_EQ(whole, sliced);
+}
+
+TEST_P(Examples, refusals_say_what_is_possible) {
+  Problem p{.rows = 1, .cols = 4, .in_stride = 4, .out_stride = 4, .block = 48};
+  EXPECT_NE(kernel().unsupported(p).find("not 48"), std::string::npos) << kernel().unsupported(p);
+  EXPECT_THROW(kernel().launch(p), std::invalid_argument);
+  p.block = largest_block();
+  EXPECT_EQ(kernel().unsupported(p), "");
+  p.in_stride = 3;
+  EXPECT_NE(kernel().unsupported(p).find("at least cols = 4, not 3"), std::string::npos) << kernel().unsupported(p);
+  p.in_stride = 4;
+  p.out_type = DataType::bf16;
+  EXPECT_NE(kernel().unsupported(p).find("fp32 to bf16"), std::string::npos) << kernel().unsupported(p);
+  p.rows = -1;
+  EXPECT_NE(kernel().unsupported(p).find("at least 0, not -1"), std::string::npos) << kernel().unsupported(p);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Examples, testing::ValuesIn(kernels().begin(), kernels().end()),
+                         [](const auto& info) { return test_name(*info.param); });
+
+}  // namespace
+}  // namespace softmax::properties

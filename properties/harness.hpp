@@ -1,0 +1,31 @@
+#pragma once
+// What the tests of kernels share.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "kernels/kernel.hpp"
+#include "kernels/machine.hpp"
+
+namespace softmax::properties {
+
+// "V6_cpu": `ctest -R V6` is everything about V6.
+inline std::string test_name(const Kernel& kernel) { return kernel.label() + "_" + std::string(kernel.machine().id()); }
+
+// With SOFTMAX_REQUIRE_GPU=1 a missing GPU is a failure: a broken driver must not look like a machine without one.
+inline bool gpu_required() {
+  const char* value = std::getenv("SOFTMAX_REQUIRE_GPU");
+  return value && std::string_view(value) == "1";
+}
+
+}  // namespace softmax::properties
+
+// In SetUp.
+#define SKIP_IF_UNAVAILABLE(machine)                                                           \
+  if (const std::string why = (machine).unavailable(); !why.empty()) {                         \
+    if (::softmax::properties::gpu_required()) FAIL() << "SOFTMAX_REQUIRE_GPU=1, but " << why; \
+    GTEST_SKIP() << why;                                                                       \
+  }

@@ -1,0 +1,328 @@
+#include "properties/laws.hpp"
+
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+#include "kernels/input.hpp"
+#include "properties/bounds.hpp"
+#include "properties/runner.hpp"
+#include "reference/error.hpp"
+#include "reference/softmax.hpp"
+
+namespace softmax::properties {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+template <class... T>
+std::string say(const T&... parts) {
+  std::ostringstream out;
+  out.precision(9);
+  (out << ... << parts);
+  return out.str();
+}
+
+bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
+
+bool fast(const Kernel& k) { return k.machine().math() == "fast"; }
+
+reference::ErrorModel model(const Kernel& k, std::span<const float> row, int block) {
+  return error_model(k.traits(), row, block, fast(k));
+}
+
+// First place where two outputs differ in their bits.
+std::string difference(const std::vector<float>& a, const std::vector<float>& b, std::int64_t cols, const char* what) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!same_bits(a[i], b[i]))
+      return say("row ", std::int64_t(i) / cols, ", column ", std::int64_t(i) % cols, ": ", a[i], " but ", b[i], " ",
+                 what);
+  return {};
+}
+
+// Applies `judge(row of x, row of y, r)` to every row; the first complaint wins.
+template <class Judge>
+std::string each_row(const Case& c, const std::vector<float>& x, const std::vector<float>& y, Judge judge) {
+  for (std::int64_t r = 0; r < c.rows; ++r)
+    if (const std::string why = judge(row(x, c.cols, r), row(y, c.cols, r)); !why.empty())
+      return say("row ", r, ": ", why);
+  return {};
+}
+
+std::string judge_sum(const Kernel& k, const Case& c, std::span<const float> x, std::span<const float> y) {
+  long double sum = 0;
+  for (float v : y) sum += v;
+  const long double bound = reference::row_sum_bound(model(k, x, c.block), c.cols, reference::analyse(x).spread);
+  return !(std::fabs(sum - 1) <= bound) ? say("sums to 1 + ", sum - 1, ", allowed ", bound) : "";
+}
+
+std::string judge_elements(const Kernel& k, const Case& c, std::span<const float> x, std::span<const float> y) {
+  const reference::Row exact = reference::analyse(x);
+  const reference::ErrorModel m = model(k, x, c.block);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const long double bound = reference::element_bound(m, exact.y[i], exact.max - x[i], exact.spread);
+    if (!(std::fabs(y[i] - exact.y[i]) <= bound))
+      return say("column ", i, ": ", y[i], ", exactly ", exact.y[i], ", off by ", std::fabs(y[i] - exact.y[i]),
+                 ", allowed ", bound);
+  }
+  return {};
+}
+
+std::string judge_range(std::span<const float> y) {
+  for (std::size_t i = 0; i < y.size(); ++i)
+    if (!(y[i] >= 0 && y[i] <= 1)) return say("column ", i, ": ", y[i], " is not in [0, 1]");
+  return {};
+}
+
+const std::vector<float> kOffsets = {0, 1, -1000, 1e4f, -5e4f};
+
+std::string sums_to_one(const Kernel& k, const Case& c) {
+  const auto x = values(c), y = run(k, c, x).y;
+  return each_row(c, x, y, [&](auto in, auto out) { return judge_sum(k, c, in, out); });
+}
+
+std::string matches_reference(const Kernel& k, const Case& c) {
+  const auto x = values(c), y = run(k, c, x).y;
+  return each_row(c, x, y, [&](auto in, auto out) { return judge_elements(k, c, in, out); });
+}
+
+std::string in_range(const Kernel& k, const Case& c) {
+  const auto x = values(c), y = run(k, c, x).y;
+  return each_row(c, x, y, [&](auto, auto out) { return judge_range(out); });
+}
+
+// Multiples of 2^-18 below 2^24 of them: x, the shift, x + shift and all differences are exact, so x - max has the same
+// bits.
+std::string shift_is_exact(const Kernel& k, const Case& c) {
+  const auto x = values(c);
+  auto shifted = x;
+  const float shift = float(std::int64_t(random_bits(~c.seed, 0) % (1u << 24)) - (1 << 23)) * 0x1p-18f;
+  for (float& v : shifted) v += shift;
+  if (k.traits().exp == Exp::exp2_folded) {  // folds the maximum into a product: not exact, but within its bound
+    const auto y = run(k, c, shifted).y;
+    return each_row(c, shifted, y, [&](auto in, auto out) { return judge_elements(k, c, in, out); });
+  }
+  return difference(run(k, c, x).y, run(k, c, shifted).y, c.cols, say("after a shift by ", shift).c_str());
+}
+
+// Elsewhere x + shift rounds, by e at most; ln y moves by at most 2 e, on top of what both runs are allowed.
+std::string shift_is_bounded(const Kernel& k, const Case& c) {
+  const auto x = values(c);
+  auto shifted = x;
+  const float shift = 8 * normal(random_bits(~c.seed, 1));
+  for (float& v : shifted) v += shift;
+  const auto y = run(k, c, x).y, y2 = run(k, c, shifted).y;
+  for (std::int64_t r = 0; r < c.rows; ++r) {
+    const auto a = row(x, c.cols, r), b = row(shifted, c.cols, r);
+    const reference::Row exact = reference::analyse(a), exact2 = reference::analyse(b);
+    const reference::ErrorModel m = model(k, a, c.block), m2 = model(k, b, c.block);
+    long double moved = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) moved = std::max(moved, std::fabs((long double)b[i] - a[i] - shift));
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const std::size_t at = std::size_t(r * c.cols) + i;
+      const long double allowed = exact.y[i] * std::expm1(2 * moved) +
+                                  reference::element_bound(m, exact.y[i], exact.max - a[i], exact.spread) +
+                                  reference::element_bound(m2, exact2.y[i], exact2.max - b[i], exact2.spread);
+      if (!(std::fabs((long double)y2[at] - y[at]) <= allowed))
+        return say("row ", r, ", column ", i, ": ", y[at], " but ", y2[at], " after a shift by ", shift, ", allowed ",
+                   allowed);
+    }
+  }
+  return {};
+}
+
+std::string does_not_overflow(const Kernel& k, const Case& c) {
+  const float scale = std::vector<float>{1e4f, 1e30f, 2.0f * 0x1p126f}[random_bits(c.seed, 2) % 3];
+  auto x = values(c);
+  for (float& v : x) v = std::fmax(-FLT_MAX, std::fmin(FLT_MAX, v * scale));
+  const auto y = run(k, c, x).y;
+  return each_row(c, x, y, [&](auto in, auto out) {
+    const std::string why = judge_range(out);
+    return why.empty() ? judge_elements(k, c, in, out) : why;
+  });
+}
+
+// exp(0) = 1 and sums of ones are exact up to 2^24, so only the division rounds.
+std::string constant_is_exact(const Kernel& k, const Case& c) {
+  const auto y = run(k, c).y;
+  const float exact = 1.0f / float(c.cols);
+  const bool ieee = k.traits().divide != Divide::fast && !fast(k);
+  for (std::size_t i = 0; i < y.size(); ++i)
+    if (ieee ? !same_bits(y[i], exact) : !(reference::ulp_distance(y[i], exact) <= 2))
+      return say("row ", std::int64_t(i) / c.cols, ", column ", std::int64_t(i) % c.cols, ": ", y[i], ", exactly ",
+                 exact);
+  return {};
+}
+
+// Equal elements get equal bits. A larger one may fall behind by the error of two exps, which need not be monotone.
+std::string is_monotone(const Kernel& k, const Case& c) {
+  const auto x = values(c), y = run(k, c, x).y;
+  return each_row(c, x, y, [&](std::span<const float> in, std::span<const float> out) -> std::string {
+    const reference::ErrorModel m = model(k, in, c.block);
+    for (std::size_t step : {std::size_t{1}, std::size_t{7}, in.size() / 2 + 1})
+      for (std::size_t i = 0; i + step < in.size(); ++i) {
+        std::size_t small = i, large = i + step;
+        if (in[small] > in[large]) std::swap(small, large);
+        const double slack = 4 * (m.exp.eps0 + 90 * m.exp.kappa) * reference::kUnit;
+        const bool tie = in[small] == in[large];
+        if (tie ? !same_bits(out[small], out[large]) : !(out[large] >= out[small] * (1 - slack) - 2 * m.eta))
+          return say("x[", large, "] = ", in[large], " >= x[", small, "] = ", in[small], " but y = ", out[large],
+                     " and ", out[small]);
+      }
+    return {};
+  });
+}
+
+// A row alone gives the bits it gives among others, even others that are poison.
+std::string rows_are_independent(const Kernel& k, const Case& c) {
+  const auto x = values(c), y = run(k, c, x).y;
+  const std::int64_t r = std::int64_t(random_bits(c.seed, 3) % std::uint64_t(c.rows));
+  const auto own_x = row(x, c.cols, r), own_y = row(y, c.cols, r);
+  Case alone = c;
+  alone.rows = 1;
+  const std::vector<float> expected(own_y.begin(), own_y.end());
+  const auto single = run(k, alone, {own_x.begin(), own_x.end()}).y;
+  if (const auto why = difference(expected, single, c.cols, say("as a matrix of row ", r, " alone").c_str());
+      !why.empty())
+    return why;
+  auto poisoned = x;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (std::int64_t(i) / c.cols != r) poisoned[i] = i % 2 ? kNan : kInf;
+  const auto among = run(k, c, poisoned).y;
+  const auto again = row(among, c.cols, r);
+  return difference(expected, {again.begin(), again.end()}, c.cols,
+                    say("in row ", r, " among rows of NaN and inf").c_str());
+}
+
+std::string repeats(const Kernel& k, const Case& c) {
+  const auto x = values(c), first = run(k, c, x).y;
+  for (int i = 0; i < 3; ++i)
+    if (const auto why = difference(first, run(k, c, x).y, c.cols, "in a later run"); !why.empty()) return why;
+  return {};
+}
+
+// On a GPU the order is not ours to set: there this is one more repetition.
+std::string order_does_not_matter(const Kernel& k, const Case& given) {
+  Case c = given;
+  const auto x = values(c), first = run(k, c, x).y;
+  using Order = Schedule::Order;
+  for (const Schedule s : {Schedule{Order::forward, 0}, Schedule{Order::reverse, 0}, Schedule{Order::seeded, c.seed},
+                           Schedule{Order::seeded, c.seed + 1}, Schedule{Order::seeded, c.seed + 2}}) {
+    c.schedule = s;
+    if (const auto why = difference(first, run(k, c, x).y, c.cols, say("under schedule ", to_string(s)).c_str());
+        !why.empty())
+      return why;
+  }
+  return {};
+}
+
+std::string masked_is_zero(const Kernel& k, const Case& c) {
+  const auto x = values(c), y = run(k, c, x).y;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (x[i] == -kInf && !same_bits(y[i], 0.0f))
+      return say("row ", std::int64_t(i) / c.cols, ", column ", std::int64_t(i) % c.cols, ": -inf gives ", y[i],
+                 ", not 0");
+  return each_row(c, x, y, [&](auto in, auto out) {
+    const std::string why = judge_sum(k, c, in, out);
+    return why.empty() ? judge_elements(k, c, in, out) : why;
+  });
+}
+
+// A third of the rows hold one NaN, one +inf, or nothing but -inf; these are NaN throughout and the others as ever.
+std::string undefined_rows_are_nan(const Kernel& k, const Case& c) {
+  auto x = values(c);
+  auto broken = [&](std::int64_t r) { return (r + std::int64_t(c.seed % 3)) % 3 != 0 || c.rows == 1; };
+  for (std::int64_t r = 0; r < c.rows; ++r) {
+    if (!broken(r)) continue;
+    const std::uint64_t bits = random_bits(c.seed, 100 + std::uint64_t(r));
+    float* const own = &x[std::size_t(r * c.cols)];
+    const std::int64_t where =
+        bits / 8 % 2 ? std::int64_t(bits / 16 % std::uint64_t(c.cols)) : (bits / 16 % 2 ? 0 : c.cols - 1);
+    if (bits % 3 == 2)
+      std::fill(own, own + c.cols, -kInf);
+    else
+      own[where] = bits % 3 == 0 ? kNan : kInf;
+  }
+  const auto y = run(k, c, x).y;
+  for (std::int64_t r = 0; r < c.rows; ++r) {
+    const auto in = row(x, c.cols, r), out = row(y, c.cols, r);
+    if (!broken(r)) {
+      if (const std::string why = judge_elements(k, c, in, out); !why.empty())
+        return say("row ", r, ", beside broken ones: ", why);
+      continue;
+    }
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!std::isnan(out[i])) return say("row ", r, ", column ", i, ": ", out[i], ", not NaN, where x = ", in[i]);
+  }
+  return {};
+}
+
+std::string stays_inside(const Kernel& k, const Case& c) { return run(k, c).trespass; }
+
+template <auto... kinds>
+rc::Gen<Case> only(const Kernel& k) {
+  return cases(k, {kinds...});
+}
+rc::Gen<Case> finite(const Kernel& k) { return cases(k, finite_kinds(), kOffsets); }
+rc::Gen<Case> finite_at_zero(const Kernel& k) { return cases(k, finite_kinds()); }
+rc::Gen<Case> any(const Kernel& k) {
+  std::vector<Kind> kinds = finite_kinds();
+  for (Kind kind : masked_kinds()) kinds.push_back(kind);
+  return cases(k, kinds, kOffsets);
+}
+rc::Gen<Case> with_mask(const Kernel& k) { return cases(k, masked_kinds()); }
+rc::Gen<Case> constant(const Kernel& k) {
+  return cases(k, {Kind::constant}, {0, 1, -1, 1e-30f, 1e4f, -1e4f, 1e8f, 1e10f, -1e30f, FLT_MAX, -FLT_MAX});
+}
+
+constexpr Law kLaws[] = {
+    {"rows_sum_to_one", "every row sums to 1 within the bound of its reduction", finite, sums_to_one},
+    {"matches_reference", "every output is within the bound of its arithmetic of the long-double reference", finite,
+     matches_reference},
+    {"shift_is_exact", "softmax(x + c) has the bits of softmax(x) where x + c is exact", only<Kind::grid>,
+     shift_is_exact},
+    {"shift_is_bounded", "softmax(x + c) is near softmax(x) elsewhere", finite_at_zero, shift_is_bounded},
+    {"does_not_overflow", "inputs up to the largest float give finite, right outputs", finite_at_zero,
+     does_not_overflow},
+    {"constant_is_exact", "a constant row gives 1 / cols, bit for bit", constant, constant_is_exact},
+    {"in_range", "outputs lie in [0, 1]", any, in_range},
+    {"is_monotone", "a larger input gives no smaller output, equal inputs equal bits", finite, is_monotone},
+    {"rows_are_independent", "a row's bits do not depend on other rows", any, rows_are_independent},
+    {"repeats", "a second run gives the same bits", any, repeats},
+    {"order_does_not_matter", "no order of threads that the barriers allow changes a bit", any, order_does_not_matter},
+    {"masked_is_zero", "-inf gives exactly 0, wherever it stands, and the rest is a softmax", with_mask,
+     masked_is_zero},
+    {"undefined_rows_are_nan", "a NaN, a +inf or nothing but -inf makes its row NaN, and only that", finite_at_zero,
+     undefined_rows_are_nan},
+    {"stays_inside", "nothing is written but the output, and the input is as it was", any, stays_inside},
+};
+
+}  // namespace
+
+std::span<const Law> laws() { return kLaws; }
+
+const Law& law(std::string_view name) {
+  for (const Law& l : kLaws)
+    if (l.name == name) return l;
+  throw std::out_of_range("no law is called " + std::string(name));
+}
+
+std::string search(const Law& law, const Kernel& kernel, int count, std::uint64_t seed) {
+  const rc::Gen<Case> gen = law.cases(kernel);
+  for (int i = 0; i < count; ++i) {
+    const Case c = gen(rc::Random(mix(seed + std::uint64_t(i))), i % 100).value();
+    std::string why;
+    try {
+      why = law.refute(kernel, c);
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    if (!why.empty()) return say(why, "; case ", c);
+  }
+  return {};
+}
+
+}  // namespace softmax::properties

@@ -1,0 +1,30 @@
+#pragma once
+// The laws of softmax, one list for all who judge kernels by them: the tests, the sabotage study, the soak.
+
+#include <rapidcheck.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/kernel.hpp"
+#include "properties/case.hpp"
+
+namespace softmax::properties {
+
+struct Law {
+  std::string_view name;
+  std::string_view statement;
+  rc::Gen<Case> (*cases)(const Kernel&);
+  // Empty if the law holds for this case, else what broke it. Throws what the kernel throws.
+  std::string (*refute)(const Kernel&, const Case&);
+};
+
+std::span<const Law> laws();
+const Law& law(std::string_view name);  // throws std::out_of_range
+
+// Draws `count` cases as RapidCheck would and returns the first refutation or fault, with its case; empty if there is
+// none.
+std::string search(const Law&, const Kernel&, int count, std::uint64_t seed);
+
+}  // namespace softmax::properties

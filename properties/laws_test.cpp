@@ -1,0 +1,48 @@
+// Every kernel under every law: the one suite that judges the registry.
+
+#include "properties/laws.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <vector>
+
+#include "properties/harness.hpp"
+
+namespace softmax::properties {
+namespace {
+
+struct Article {
+  const Kernel* kernel;
+  const Law* law;
+};
+void PrintTo(const Article& a, std::ostream* out) { *out << *a.kernel << ", " << a.law->statement; }
+
+std::vector<Article> articles() {
+  std::vector<Article> all;
+  for (const Kernel* kernel : kernels())
+    for (const Law& law : laws()) all.push_back({kernel, &law});
+  return all;
+}
+
+class Laws : public testing::TestWithParam<Article> {
+ protected:
+  void SetUp() override { SKIP_IF_UNAVAILABLE(GetParam().kernel->machine()); }
+};
+
+TEST_P(Laws, hold) {
+  const auto& [kernel, law] = GetParam();
+  // RapidCheck's own call for gtest, with the case drawn inside: it shrinks and prints how to reproduce.
+  rc::detail::checkGTest([&] {
+    const Case c = *law->cases(*kernel);
+    const std::string why = law->refute(*kernel, c);
+    if (!why.empty()) RC_FAIL(why);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(articles()), [](const auto& info) {
+  return test_name(*info.param.kernel) + "_" + std::string(info.param.law->name);
+});
+
+}  // namespace
+}  // namespace softmax::properties
