@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 #include <memory>
 
 #include "kernels/device/cuda/words.hpp"
@@ -77,6 +78,14 @@ struct LastLaunch {
 
 std::string version(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
 
+// "580.159.04" out of what the kernel module says of itself; the runtime knows only the CUDA version that a driver speaks.
+std::string driver_version() {
+  std::ifstream module("/proc/driver/nvidia/version");
+  for (std::string word; module >> word;)
+    if (word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != std::string::npos) return word;
+  return "unknown";
+}
+
 int attribute(cudaDeviceAttr which) {
   int value = 0;
   SOFTMAX_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, 0));
@@ -123,6 +132,7 @@ class Gpu final : public Machine {
             {"memory_clock_khz", text(cudaDevAttrMemoryClockRate)},
             {"memory_bus_bits", text(cudaDevAttrGlobalMemoryBusWidth)},
             {"ecc", text(cudaDevAttrEccEnabled)},
+            {"driver", driver_version()},
             {"driver_cuda", version(driver)},
             {"cuda_runtime", version(runtime)},
             {"nvcc", std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
