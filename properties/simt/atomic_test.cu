@@ -26,7 +26,10 @@ __global__ void extremes(int* max, int* last, int* swapped, int* winners) {
   const int me = int((blockIdx.x * blockDim.x + threadIdx.x) * 37 % 1009);
   atomicMax(max, me);
   if (atomicExch(last, me) == -1) ++winners[0];
-  if (atomicCAS(swapped, 5, 6) == 5) ++winners[1];
+  if (atomicCAS(swapped, 5, 10 + me) == 5) {
+    ++winners[1];
+    winners[2] = 10 + me;
+  }
 }
 
 // The last block to finish adds up what all blocks left: a grid-wide sum without any barrier.
@@ -69,13 +72,13 @@ TEST(SimtAtomic, EveryThreadGetsItsOwnTicket) {
 
 TEST(SimtAtomic, MaxExchangeAndCompare) {
   under_every_schedule([] {
-    int max = -1, last = -1, winners[2] = {}, swapped = 5;
+    int max = -1, last = -1, winners[3] = {}, swapped = 5;
     launch(extremes, {.blocks = 4, .threads = 250}, &max, &last, &swapped, winners);
     int expected = 0;
     for (int i = 0; i < 1000; ++i) expected = std::max(expected, i * 37 % 1009);
     EXPECT_EQ(max, expected);
     EXPECT_NE(last, -1);
-    EXPECT_EQ(swapped, 6);
+    EXPECT_EQ(swapped, winners[2]);
     EXPECT_EQ(winners[0], 1);
     EXPECT_EQ(winners[1], 1);
   });

@@ -2,9 +2,9 @@
 // The CPU device's scheduler: runs the threads of a launch as fibers, one at a time, and stops at the first rule they
 // break.
 //
-// Of the threads that can run, the one that the schedule puts first always runs, until it meets a barrier or a warp
-// operation. That is the most unequal progress the barriers allow, so a missing barrier shows. Blocks of a plain launch
-// run one after the other; the blocks of a cluster, and all blocks of a cooperative launch, are resident together.
+// A thread runs until it waits at a barrier or for its warp; then the one that the schedule puts first, of those that can
+// run, does. That is about the most unequal progress the barriers allow, so a missing barrier shows. Blocks of a plain
+// launch run one after the other; the blocks of a cluster, and all blocks of a cooperative launch, are resident together.
 
 #include <cstddef>
 #include <cstdint>

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/device/simt/executor.hpp"
 
@@ -118,25 +119,25 @@ SIMT_WORD int __all_sync(unsigned mask, int predicate, simt_words::Where where =
 
 // One fiber runs at a time, so a plain read and write is atomic here.
 template <class T>
-SIMT_WORD T atomicAdd(T* address, T value) {
+SIMT_WORD T atomicAdd(T* address, std::type_identity_t<T> value) {
   const T old = *address;
   *address = old + value;
   return old;
 }
 template <class T>
-SIMT_WORD T atomicMax(T* address, T value) {
+SIMT_WORD T atomicMax(T* address, std::type_identity_t<T> value) {
   const T old = *address;
   if (value > old) *address = value;
   return old;
 }
 template <class T>
-SIMT_WORD T atomicExch(T* address, T value) {
+SIMT_WORD T atomicExch(T* address, std::type_identity_t<T> value) {
   const T old = *address;
   *address = value;
   return old;
 }
 template <class T>
-SIMT_WORD T atomicCAS(T* address, T expected, T value) {
+SIMT_WORD T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   const T old = *address;
   if (old == expected) *address = value;
   return old;

@@ -1,0 +1,229 @@
+"""The one reader of results/*.json; all of analysis/ gets its numbers here.
+
+results/README.md owns the schema.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMAS = {"1"}
+CONTEXT = ("device", "git_sha", "date")  # every file has these, beside `schema` and `simulated`
+OPTIONAL = {"git_dirty": "false", "flush": "", "input": "noise"}
+TIMES = ("us", "us_min", "us_p25", "us_p75", "us/token", "GB/s", "%copy", "ci%")
+LADDER = {"op": "softmax", "dtype": "fp32", "mode": "cold", "N": 8192, "C": 50257, "input": "noise"}
+GRAMMAR = "op/version/dtype/math/mode/N:../C:../block:../manual_time"
+NAME = re.compile(
+    r"(?P<op>[a-z]\w*)/(?P<version>V\d+|[a-z][\w-]*)/(?P<dtype>[a-z]+\d+(-[a-z]+\d+)?)"
+    r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
+    r"(?P<args>(/[A-Za-z_]+:\d+)+)(/manual_time)?"
+)
+# Google Benchmark's own keys, which our columns and counters say again.
+GOOGLE = set(
+    "family_index per_family_instance_index run_name run_type repetitions repetition_index threads"
+    " iterations real_time cpu_time time_unit error_occurred error_message aggregate_name"
+    " aggregate_unit".split()
+)
+
+
+class ResultsError(Exception):
+    """A results file or folder that cannot be used; the message names it and says why."""
+
+
+def results_folder():
+    """The folder that holds <gpu>/<date>-<sha>/: results/, or $SOFTMAX_RESULTS."""
+    return Path(os.environ.get("SOFTMAX_RESULTS", ROOT / "results"))
+
+
+def relative(path):
+    """The path as text, from the project's root where it lies inside it."""
+    path = Path(path).resolve()
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
+
+
+def parse_name(name):
+    """softmax/V6/fp32/ieee/cold/N:8192/C:50257/block:32/manual_time -> dict of columns.
+
+    Raises ValueError if it is no such name.
+    """
+    match = NAME.fullmatch(name)
+    if not match:
+        raise ValueError(f"bad name '{name}', want {GRAMMAR}")
+    columns = match.groupdict()
+    for argument in columns.pop("args").split("/")[1:]:
+        key, value = argument.split(":")
+        columns[key] = int(value)
+    if "N" not in columns or "C" not in columns:
+        raise ValueError(f"bad name '{name}', N: or C: is missing")
+    version = columns["version"]
+    columns["number"] = int(version[1:]) if version.startswith("V") else float("nan")
+    return columns
+
+
+def read(path):
+    """One file -> (context, list of benchmarks), as Google Benchmark wrote them.
+
+    Raises ResultsError with file and reason.
+    """
+
+    def not_finite(word):
+        raise ValueError(f"{word} is no number, all values are finite")
+
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=not_finite)
+    except OSError as error:
+        raise ResultsError(f"{relative(path)}: {error.strerror}") from error
+    except ValueError as error:
+        raise ResultsError(f"{relative(path)}: not JSON: {error}") from error
+    if (
+        not isinstance(data, dict)
+        or not isinstance(data.get("context"), dict)
+        or not isinstance(data.get("benchmarks"), list)
+        or not all(isinstance(entry, dict) for entry in data["benchmarks"])
+    ):
+        raise ResultsError(f"{relative(path)}: no Google Benchmark file (context, benchmarks)")
+    context = data["context"]
+    if context.get("schema") not in SCHEMAS:
+        raise ResultsError(
+            f"{relative(path)}: schema {context.get('schema', 'missing')}, known: "
+            f"{', '.join(sorted(SCHEMAS))} (results/README.md)"
+        )
+    missing = [key for key in (*CONTEXT, "simulated") if key not in context]
+    if missing:
+        raise ResultsError(f"{relative(path)}: context lacks {', '.join(missing)}")
+    return context, data["benchmarks"]
+
+
+def _rows(path, aggregates):
+    context, benchmarks = read(path)
+    simulated = context["simulated"] == "true"
+    common = {key: context[key] for key in CONTEXT}
+    common |= {key: context.get(key, default) for key, default in OPTIONAL.items()}
+    for entry in benchmarks:
+        aggregate = entry.get("run_type") == "aggregate"
+        if aggregate and not aggregates:
+            continue
+        try:
+            named = parse_name(entry["run_name"] if aggregate else entry["name"])
+            row = {key: value for key, value in entry.items() if key not in GOOGLE}
+            row = {"name": entry["name"]} | named | row | named
+            if entry.get("error_occurred"):
+                row = {key: value for key, value in row.items() if key not in TIMES}
+                row["error"] = entry.get("error_message") or "no message"
+            elif "us" not in row or "us/token" not in row:
+                raise ValueError(f"'{entry['name']}' has no counter us or us/token")
+            if (row["mode"] == "sim") != simulated:
+                raise ValueError(
+                    f"'{entry['name']}' in a file that says simulated: {context['simulated']}"
+                )
+        except KeyError as error:
+            raise ResultsError(f"{relative(path)}: a benchmark without {error}") from error
+        except ValueError as error:
+            raise ResultsError(f"{relative(path)}: {error}") from error
+        if aggregate:
+            row["aggregate"] = entry.get("aggregate_name")
+        yield row | common | {"simulated": simulated, "file": relative(path)}
+
+
+def load(path, *, simulated=False, aggregates=False, pattern="*.json"):
+    """A file, or every file below a folder that matches `pattern` -> one row a benchmark.
+
+    Columns: name, op, version ("V6", "copy"), number (6, NaN), dtype, math, mode, N, C, block (NaN
+    where there is none), every counter under its JSON key ("us/token", "GB/s", "%copy", ...),
+    label, error (None, or why there is no time: then every time is NaN), device, git_sha,
+    git_dirty, date, flush, input, simulated, file. Times are microseconds.
+
+    `aggregates` adds the rows of mean, median, ... (column `aggregate`). The CPU device's times are
+    simulated: its rows are left out, unless `simulated` asks for them, and then the path must hold
+    no others. Raises ResultsError: no file, broken file, unknown schema, bad name, simulated rows
+    mixed with others, nothing left.
+    """
+    path = Path(path)
+    files = sorted(path.rglob(pattern)) if path.is_dir() else [path]
+    if not files:
+        raise ResultsError(f"{relative(path)}: no {pattern} in it")
+    rows = [row for file in files for row in _rows(file, aggregates)]
+    if simulated and not all(row["simulated"] for row in rows):
+        real = next(row["file"] for row in rows if not row["simulated"])
+        raise ResultsError(
+            f"{relative(path)}: simulated times never stand beside a GPU's, and {real} is a GPU's"
+        )
+    kept = [row for row in rows if row["simulated"] == simulated]
+    if not kept:
+        why = "only simulated times (simulated=True reads them)" if rows else "no benchmark"
+        raise ResultsError(f"{relative(path)}: {why} in {len(files)} file(s)")
+    frame = pd.DataFrame(kept)
+    for column in ("block", "error", *TIMES):
+        if column not in frame:
+            frame[column] = None if column == "error" else float("nan")
+    frame["error"] = frame["error"].astype(object).where(frame["error"].notna(), None)
+    return frame
+
+
+def latest(gpu=None, pattern="*.json"):
+    """The newest folder <gpu>/<date>-<sha> with a GPU's file, by the dates inside the files.
+
+    `gpu` is a slug such as "nvidia-h200", without it any. Raises ResultsError if there is none.
+    """
+    top = results_folder()
+    dated = []
+    for file in sorted(top.glob(f"{gpu or '*'}/*/{pattern}")):
+        context, _ = read(file)
+        if context["simulated"] != "true":
+            dated.append((pd.to_datetime(context["date"], utc=True), file.parent))
+    if not dated:
+        raise ResultsError(
+            f"{relative(top)}: no GPU results ({gpu or '<gpu>'}/<date>-<sha>/{pattern}) in it; "
+            "./bench on a GPU makes them, results/README.md says how to file them"
+        )
+    return max(dated)[1]
+
+
+def ladder(frame):
+    """The ladder's rows: the article's shape, fp32, cold, noise; one a (version, math, block).
+
+    Repetitions become their median; rows in error are left out. Raises ResultsError if nothing is
+    left or if the rows come from more than one device or revision.
+    """
+    rows = frame[frame["error"].isna()]
+    for column, value in LADDER.items():
+        rows = rows[rows[column] == value]
+    if rows.empty:
+        wanted = ", ".join(f"{key} {value}" for key, value in LADDER.items())
+        raise ResultsError(f"no row of the ladder: {wanted}")
+    for key in ("device", "git_sha"):
+        if rows[key].nunique() > 1:
+            raise ResultsError(f"a ladder of several: {key} {', '.join(sorted(set(rows[key])))}")
+    keys = ["version", "math", "block"]
+    numbers = set(rows.select_dtypes("number"))
+    how = {c: "median" if c in numbers else "first" for c in rows.columns if c not in keys}
+    rows = rows.groupby(keys, as_index=False, dropna=False).agg(how)
+    return rows.sort_values(["number", "version", "math", "block"], ignore_index=True)
+
+
+def best(rows, math):
+    """Each version's fastest row in that math, of a ladder: a DataFrame indexed by version."""
+    rows = rows[rows["math"] == math]
+    fastest = rows.groupby("version")["us/token"].idxmin()
+    return rows.loc[fastest].set_index("version").sort_values("number")
+
+
+def baseline(rows, block):
+    """us/token of V1 in ieee at that block, the ladder's foot; NaN if it was not measured."""
+    at = rows[(rows["version"] == "V1") & (rows["math"] == "ieee") & (rows["block"] == block)]
+    return at["us/token"].iloc[0] if len(at) else float("nan")
+
+
+def article():
+    """The article's table, GPU unknown: version, block, us/token, x32 and x1024 (times V1)."""
+    frame = pd.read_csv(Path(__file__).with_name("article.csv"))
+    frame = frame.rename(columns={"us_per_token": "us/token"})
+    frame["version"] = "V" + frame["version"].astype(str)
+    first = frame[frame["version"] == "V1"].set_index("block")["us/token"]
+    for block in (32, 1024):
+        frame[f"x{block}"] = first[block] / frame["us/token"]
+    return frame
