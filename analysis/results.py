@@ -22,6 +22,7 @@ NAME = re.compile(
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
     r"(?P<args>(/[A-Za-z_]+:\d+)+)(/manual_time)?"
 )
+ON_FILE = re.compile(r" @ (.+)$")  # the label of a row whose data are a file's
 # Google Benchmark's own keys, which our columns and counters say again.
 GOOGLE = set(
     "family_index per_family_instance_index run_name run_type repetitions repetition_index threads"
@@ -126,7 +127,9 @@ def _rows(path, aggregates):
             raise ResultsError(f"{relative(path)}: {error}") from error
         if aggregate:
             row["aggregate"] = entry.get("aggregate_name")
-        yield row | common | {"simulated": simulated, "file": relative(path)}
+        if on_file := ON_FILE.search(entry.get("label", "")):
+            row["input"] = on_file[1]
+        yield common | row | {"simulated": simulated, "file": relative(path)}
 
 
 def load(path, *, simulated=False, aggregates=False, pattern="*.json"):

@@ -87,6 +87,12 @@ def tree(tmp_path, monkeypatch):
 # The loader
 
 
+def test_a_label_names_the_file_of_its_row(tmp_path):
+    rows = [row(), row(shape=(16, 128), label="idea of V6 @ scores.npy")]
+    frame = results.load(write(tmp_path / "x.json", rows))
+    assert list(frame["input"]) == ["noise", "scores.npy"]
+
+
 def test_load_gives_one_row_a_benchmark(tmp_path):
     path = write(tmp_path / "x.json", [row("V6", block=256), row("copy", block=None)])
     six, copy = results.load(path).to_dict("records")

@@ -54,6 +54,8 @@ void Case::fail(benchmark::State& st, const std::string& why) {
   st.SkipWithError(why.c_str());
 }
 
+std::string Case::on_file() const { return shape_.file ? " @ " + session_.input().file_name : ""; }
+
 void Case::SetUp(benchmark::State& st) {
   workspace_ = nullptr;
   try {
@@ -102,8 +104,7 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   put(st, "%copy", 100 * copy_seconds / s.median);  // none where times are simulated
   put(st, "version", kernel_.version());
   put(st, "block", block_);
-  const std::string& file = session_.input().file_name;
-  st.SetLabel(std::string(kernel_.idea()) + (file.empty() ? "" : ", on " + file));
+  st.SetLabel(std::string(kernel_.idea()) + on_file());
 }
 
 void CopyCase::measure(benchmark::State& st, Workspace& ws) {
@@ -111,7 +112,8 @@ void CopyCase::measure(benchmark::State& st, Workspace& ws) {
   hand_over(st, s, shape_);
   put(st, "bytes_moved", double(shape_.bytes()));
   put(st, "%copy", 100 * session_.copy_seconds(ws) / s.median);
-  st.SetLabel("the fastest of " + std::to_string(session_.machine().copies()) + " ways to copy the same bytes");
+  st.SetLabel("the fastest of " + std::to_string(session_.machine().copies()) + " ways to copy the same bytes" +
+              on_file());
 }
 
 std::string case_name(const Session& session, std::string_view version) {

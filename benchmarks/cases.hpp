@@ -24,6 +24,8 @@ class Case : public benchmark::Fixture {
   // Measures, and hands time and counters over. What it throws becomes the case's error.
   virtual void measure(benchmark::State&, Workspace&) = 0;
 
+  std::string on_file() const;  // " @ FILE" behind a label, if the shape's data are a file's
+
   Session& session_;
   Shape shape_;
 

@@ -83,7 +83,7 @@ open(sys.argv[1], "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) 
 PY
 check 'input' 0 --device=cpu --benchmark_filter=/V6/ --input="$tmp/rows.npy"
 in_out '^3 x 5 fp32'
-in_out 'on rows.npy'
+in_out '@ rows.npy'
 
 "$bench" --device=gpu --benchmark_list_tests >"$tmp/out" 2>"$tmp/err"
 case $? in

@@ -23,8 +23,8 @@ std::vector<std::pair<std::string, std::string>> context(const Session& session,
       {"mode", std::string(session.mode())},
       {"flush", machine.simulated() ? "none" : "memset 2x L2"},
       {"suite", std::string(suite)},
-      {"input", input.file ? input.file_name : "noise"},
-      {"seed", input.file ? "none" : std::to_string(input.seed)},
+      {"input", suite == "input" ? input.file_name : "noise"},
+      {"seed", suite == "input" ? "none" : std::to_string(input.seed)},
       {"command_line", command_line},
   };
   // The library complains about a key given twice.

@@ -35,6 +35,13 @@ std::string argument(const benchmark::BenchmarkReporter::Run& run, const std::st
   return "-";
 }
 
+// A label is "what it is" or "what it is @ FILE"; the file belongs to the heading.
+constexpr const char* kAt = " @ ";
+std::string file_of(const std::string& label) {
+  const std::size_t at = label.rfind(kAt);
+  return at == std::string::npos ? "" : label.substr(at);
+}
+
 }  // namespace
 
 std::string four_digits(double value) {
@@ -62,7 +69,7 @@ void TableReporter::heading(const Run& run) {
   auto parts = split(run.run_name.function_name, '/');  // softmax/V6/fp32/ieee/cold
   parts.resize(std::max<std::size_t>(parts.size(), 5));
   const std::string now = argument(run, "N") + " x " + argument(run, "C") + " " + parts[2] + ", " + parts[3] + ", " +
-                          parts[4] + ", " + machine_;
+                          parts[4] + ", " + machine_ + file_of(run.report_label);
   if (now == heading_) return;
   char line[160];
   std::snprintf(line, sizeof line, "  %-7s %5s %10s %8s %6s %8s %8s  %-8s %s\n", "version", "block", "us/token", "GB/s",
@@ -90,7 +97,8 @@ void TableReporter::row(const Run& run) {
   std::snprintf(line, sizeof line, "%10s %8s %6s %8s %8s  %-8s ", four_digits(counter(run, "us/token")).c_str(),
                 four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(), times.c_str(),
                 cell(counter(run, "max_ulp")).c_str(), cell(spread, "+-%.1f%%").c_str());
-  std::string shown = line + (version == last_version_ ? "" : run.report_label);
+  const std::string idea = run.report_label.substr(0, run.report_label.size() - file_of(run.report_label).size());
+  std::string shown = line + (version == last_version_ ? "" : idea);
   shown.erase(shown.find_last_not_of(' ') + 1);
   GetOutputStream() << shown << "\n";
   last_version_ = version;

@@ -1,5 +1,7 @@
 #include "benchmarks/suites.hpp"
 
+#include <algorithm>
+
 namespace softmax::bench {
 namespace {
 
@@ -22,8 +24,13 @@ constexpr Shape kStandIns[] = {
 
 }  // namespace
 
-std::vector<Shape> shapes(Suite suite, bool simulated) {
-  if (suite == Suite::ladder) return {simulated ? kArticleStandIn : kArticle};
+std::vector<Shape> shapes(Suite suite, bool simulated, Shape sample) {
+  if (suite == Suite::ladder) {
+    std::vector<Shape> ladder = {simulated ? kArticleStandIn : kArticle};
+    if (simulated) sample.rows = std::min(sample.rows, kArticleStandIn.rows);
+    if (sample.file) ladder.push_back(sample);
+    return ladder;
+  }
   if (simulated) return {std::begin(kStandIns), std::end(kStandIns)};
   return {std::begin(kShapes), std::end(kShapes)};
 }

@@ -9,6 +9,7 @@ namespace softmax::bench {
 
 struct Shape {
   std::int64_t rows = 0, cols = 0;
+  bool file = false;  // its data are the first rows of the session's file, not noise
 
   std::int64_t elements() const { return rows * cols; }
   std::int64_t bytes() const { return 8 * elements(); }  // the least a softmax moves: one fp32 read, one written
@@ -17,7 +18,8 @@ struct Shape {
 
 enum class Suite { ladder, shapes };
 
-// A simulated machine gets stand-ins that take it milliseconds: 1/512 of the rows, 1/32 of the columns.
-std::vector<Shape> shapes(Suite, bool simulated);
+// A simulated machine gets stand-ins that take it milliseconds: 1/512 of the rows, 1/32 of the columns. `sample` is the
+// shape of the file that comes with the project; the ladder ends with it.
+std::vector<Shape> shapes(Suite, bool simulated, Shape sample = {});
 
 }  // namespace softmax::bench

@@ -58,12 +58,12 @@ std::string check_row(const Expected::Row& want, const std::vector<float>& got, 
 }
 
 std::vector<double> sums(const Workspace& ws, const Buffer& matrix) {
-  const auto [rows, cols] = ws.shape();
+  const auto [rows, cols, file] = ws.shape();
   return ws.machine().row_sums(matrix.floats(), rows, cols, cols);
 }
 
 std::string check_sums(const Workspace& ws, const Expected& expected, const Traits& traits, int block, bool fast_math) {
-  const auto [rows, cols] = ws.shape();
+  const auto [rows, cols, file] = ws.shape();
   // Any row: D is at most ln cols. The machine adds in double, in an order of its own.
   const long double bound =
       reference::row_sum_bound(error_model(traits, cols, block, fast_math), cols, std::log(double(cols))) +
@@ -108,7 +108,7 @@ Expected expect(const Workspace& ws, const Input& input) {
   Expected expected;
   const Shape shape = ws.shape();
   for (const std::int64_t r : rows_to_verify(shape)) {
-    std::vector<float> x = input.row(r, shape.cols);
+    std::vector<float> x = input.row(shape, r);
     if (std::memcmp(x.data(), download_row(ws.in(), r, shape.cols).data(), x.size() * sizeof(float)) != 0)
       throw std::runtime_error("row " + std::to_string(r) + " of the input on the " + std::string(ws.machine().id()) +
                                " differs from the host's; the machine, or a kernel that ran before, is wrong");
@@ -116,7 +116,7 @@ Expected expect(const Workspace& ws, const Input& input) {
     expected.rows.push_back({r, std::move(x), std::move(exact)});
   }
   expected.input_sums = sums(ws, ws.in());
-  if (input.file)
+  if (shape.file)
     for (std::int64_t r = 0; r < shape.rows; ++r)
       if (becomes_nan(input.file->data.data() + r * shape.cols, shape.cols)) expected.nan_rows.push_back(r);
   return expected;

@@ -6,9 +6,10 @@
 
 namespace softmax::bench {
 
-std::vector<float> Input::row(std::int64_t row, std::int64_t cols) const {
+std::vector<float> Input::row(Shape shape, std::int64_t row) const {
+  const std::int64_t cols = shape.cols;
   std::vector<float> x(static_cast<std::size_t>(cols));
-  if (file) {
+  if (shape.file) {
     std::copy_n(file->data.begin() + row * cols, cols, x.begin());
   } else {
     for (std::int64_t i = 0; i < cols; ++i) x[std::size_t(i)] = noise(seed, std::uint64_t(row * cols + i));
@@ -20,7 +21,7 @@ Workspace::Workspace(Machine& machine, Shape shape, const Input& input)
     : shape_(shape),
       in_(machine, std::size_t(shape.elements()) * sizeof(float)),
       out_(machine, std::size_t(shape.elements()) * sizeof(float)) {
-  if (input.file)
+  if (shape.file)
     in_.upload(input.file->data.data(), in_.bytes());
   else
     machine.fill_noise(in_.floats(), std::size_t(shape.elements()), input.seed);

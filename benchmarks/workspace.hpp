@@ -15,14 +15,15 @@
 
 namespace softmax::bench {
 
-// Where a run's numbers come from: noise(seed, i), or a file's rows. Never zeros: they cost a GPU less power than data
-// does.
+// Where a run's numbers come from: noise(seed, i), or a file's rows where a shape says so. Never zeros: they cost a GPU
+// less power than data does.
 struct Input {
   std::uint64_t seed = 1;
-  std::shared_ptr<const Matrix> file;  // if set, the only shape is this one's
-  std::string file_name;               // without its folder
+  std::shared_ptr<const Matrix> file;
+  std::string file_name;  // without its folder
 
-  std::vector<float> row(std::int64_t row, std::int64_t cols) const;  // computed on the host
+  Shape file_shape() const { return file ? Shape{file->rows, file->cols, true} : Shape{}; }
+  std::vector<float> row(Shape, std::int64_t row) const;  // computed on the host
 };
 
 class Workspace {

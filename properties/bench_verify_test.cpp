@@ -68,10 +68,10 @@ TEST_F(BenchVerify, ErrorsOfLaunchAndMemoryAreTheCasesErrors) {
 TEST_F(BenchVerify, InputOfAFileMayHoldRowsOfNaN) {
   auto file = std::make_shared<Matrix>(Matrix{3, 4, {1, 2, 3, 4, INFINITY, 0, 0, 0, -INFINITY, 0, 1, -INFINITY}});
   input_ = {.file = file, .file_name = "rows.npy"};
-  shapes_ = {{3, 4}};
+  shapes_ = {input_.file_shape()};
   const auto runs = run("/V6/.*block:32/");
   EXPECT_EQ(error_of(runs.at(0)), "");
-  EXPECT_EQ(runs[0].report_label, "right too, on rows.npy");
+  EXPECT_EQ(runs[0].report_label, "right too @ rows.npy");
   EXPECT_THAT(error_under([](const Problem& p) { row(p, 1)[1] = 0; }),
               HasSubstr("row 1, column 1: got 0, expected nan"));
 }
