@@ -42,7 +42,7 @@ class KernelCase final : public Case {
 
  private:
   void measure(benchmark::State&, Workspace&) override;
-  double verify(Workspace&, const Problem&);  // the largest ulp error; throws where the output is wrong
+  double verify(Workspace&);  // the largest ulp error of the output as it stands; throws where it is wrong
 
   const Kernel& kernel_;
   int block_;

@@ -9,8 +9,8 @@ if(GIT_FOUND)
                   OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
   if(NOT failed)
     set(sha ${head})
-    # An untracked file, such as a new result, changes no program.
-    execute_process(COMMAND ${GIT_EXECUTABLE} -C ${SOURCE} status --porcelain --untracked-files=no
+    # Untracked files count: a new kernel is in the program before git knows it. Results and their analysis are not.
+    execute_process(COMMAND ${GIT_EXECUTABLE} -C ${SOURCE} status --porcelain -- . ":!results" ":!analysis" ":!*.md"
                     OUTPUT_VARIABLE changes RESULT_VARIABLE failed ERROR_QUIET)
     if(NOT failed)
       string(COMPARE NOTEQUAL "${changes}" "" dirty)

@@ -82,9 +82,11 @@ std::size_t run(const std::vector<std::string>& arguments, const Machine& machin
   std::unique_ptr<benchmark::BenchmarkReporter> display, file;
   if (format.empty() || format == "console") display = std::make_unique<TableReporter>(machine.name());
   if (format == "json") display = std::make_unique<FiniteJsonReporter>();
-  const std::string out_format = flag_value(arguments, "benchmark_out_format");
-  if (!flag_value(arguments, "benchmark_out").empty() && (out_format.empty() || out_format == "json"))
-    file = std::make_unique<FiniteJsonReporter>();
+  const std::string out_format = flag_value(arguments, "benchmark_out_format"),
+                    out = flag_value(arguments, "benchmark_out");
+  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty())
+    std::filesystem::create_directories(folder);
+  if (!out.empty() && (out_format.empty() || out_format == "json")) file = std::make_unique<FiniteJsonReporter>();
   return benchmark::RunSpecifiedBenchmarks(display.get(), file.get());  // null: the library's own
 }
 

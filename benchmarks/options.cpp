@@ -55,6 +55,9 @@ const char* const kHelp =
     "  --benchmark_format=json|csv        instead of the table, on standard output\n"
     "  --benchmark_out=FILE.json          a result file beside it\n"
     "\n"
+    "In the table, x V1 is how many times faster than V1 at block 32 of the same shape in the same run; spread is half "
+    "the\n"
+    "distance of the quartiles.\n"
     "Exit status: 0; 1 if nothing matched or a kernel was wrong; 2 for a command line that cannot be obeyed.\n";
 
 Options take_options(std::vector<std::string>& arguments) {

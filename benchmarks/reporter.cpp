@@ -92,8 +92,10 @@ void TableReporter::row(const Run& run) {
   const double us = counter(run, "us");
   if (version == "V1" && block == "32") v1_[heading_] = us;
   const auto v1 = v1_.find(heading_);
-  const std::string times = v1 == v1_.end() || version == "copy" ? "-" : cell(v1->second / us, "%.2f");
-  const double spread = 50 * (counter(run, "us_p75") - counter(run, "us_p25")) / us;
+  const bool simulated =
+      parts.size() > 4 && parts[4] == "sim";  // its times do not bear comparison, nor its three samples
+  const std::string times = simulated || v1 == v1_.end() || version == "copy" ? "-" : cell(v1->second / us, "%.2f");
+  const double spread = simulated ? NAN : 50 * (counter(run, "us_p75") - counter(run, "us_p25")) / us;
   std::snprintf(line, sizeof line, "%10s %8s %6s %8s %8s  %-8s ", four_digits(counter(run, "us/token")).c_str(),
                 four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(), times.c_str(),
                 cell(counter(run, "max_ulp")).c_str(), cell(spread, "+-%.1f%%").c_str());

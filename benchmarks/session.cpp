@@ -20,7 +20,7 @@ void Session::fail() {
   workspace_.reset();
 }
 
-const Expected& Session::expected(const Workspace& ws) {
+Expected& Session::expected(const Workspace& ws) {
   const auto found = expected_.find(ws.shape());
   return found != expected_.end() ? found->second : expected_.emplace(ws.shape(), expect(ws, input_)).first->second;
 }
@@ -39,9 +39,7 @@ Summary Session::time_copy(Workspace& ws, std::int64_t at_least) {
   Summary best;
   for (int way = 0; way < machine_.copies(); ++way) {
     const auto copy = [&] { machine_.copy(way, ws.out().data(), ws.in().data(), ws.in().bytes()); };
-    const auto sums = [&](const Buffer& of) {
-      return machine_.row_sums(of.floats(), ws.shape().rows, ws.shape().cols, ws.shape().cols);
-    };
+    const auto sums = [&](const Buffer& of) { return machine_.row_sums(of.floats(), ws.shape().layout()); };
     ws.out().poison();
     copy();
     machine_.synchronize();

@@ -23,7 +23,7 @@ class Session {
   // The shape's buffers, filled. Frees those of the shape before, so memory holds one shape at a time. Throws
   // OutOfMemory.
   Workspace& workspace(Shape);
-  const Expected& expected(const Workspace&);
+  Expected& expected(const Workspace&);
 
   // Statistics of one piece of work, after the process-wide warm-up that the first call pays for.
   Summary time(Workspace&, const Work&, std::int64_t at_least);

@@ -5,12 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/machine.hpp"
+
 namespace softmax::bench {
 
 struct Shape {
   std::int64_t rows = 0, cols = 0;
   bool file = false;  // its data are the first rows of the session's file, not noise
 
+  Rows layout() const { return {rows, cols, cols}; }
   std::int64_t elements() const { return rows * cols; }
   std::int64_t bytes() const { return 8 * elements(); }  // the least a softmax moves: one fp32 read, one written
   auto operator<=>(const Shape&) const = default;

@@ -58,20 +58,23 @@ std::string check_row(const Expected::Row& want, const std::vector<float>& got, 
 }
 
 std::vector<double> sums(const Workspace& ws, const Buffer& matrix) {
-  const auto [rows, cols, file] = ws.shape();
-  return ws.machine().row_sums(matrix.floats(), rows, cols, cols);
+  return ws.machine().row_sums(matrix.floats(), ws.shape().layout());
 }
 
-std::string check_sums(const Workspace& ws, const Expected& expected, const Traits& traits, int block, bool fast_math) {
+std::string check_sums(const Workspace& ws, Expected& expected, const Traits& traits, int block, bool fast_math) {
   const auto [rows, cols, file] = ws.shape();
-  // Any row: D is at most ln cols. The machine adds in double, in an order of its own.
-  const long double bound =
-      reference::row_sum_bound(error_model(traits, cols, block, fast_math), cols, std::log(double(cols))) +
-      cols * 0x1p-53L;
+  reference::ErrorModel model = error_model(traits, cols, block, fast_math);
+  // How often each row is rescaled; the worst order of a row's elements would allow hundreds of times as much.
+  const int threads = rescaling_threads(traits, block);
+  std::vector<int>& rescales = expected.rescales[threads];
+  if (threads && rescales.empty()) rescales = ws.machine().rescales(ws.in().floats(), ws.shape().layout(), threads);
   const std::vector<double> out = sums(ws, ws.out()), in = sums(ws, ws.in());
   for (std::int64_t r = 0; r < rows; ++r) {
     const double sum = out.at(std::size_t(r));
     const bool nan = std::binary_search(expected.nan_rows.begin(), expected.nan_rows.end(), r);
+    if (threads) model.rescales = rescales.at(std::size_t(r));
+    // D is at most ln cols. The machine adds in double, in an order of its own.
+    const long double bound = reference::row_sum_bound(model, cols, std::log(double(cols))) + cols * 0x1p-53L;
     if (nan ? std::isnan(sum) : std::fabs(sum - 1) <= bound) continue;
     return text("row %lld: its sum is %.9g, expected %s, bound %.3Lg", static_cast<long long>(r), sum,
                 nan ? "nan" : "1", bound);
@@ -122,7 +125,7 @@ Expected expect(const Workspace& ws, const Input& input) {
   return expected;
 }
 
-Verdict verify(const Workspace& ws, const Expected& expected, const Traits& traits, int block) {
+Verdict verify(const Workspace& ws, Expected& expected, const Traits& traits, int block) {
   Verdict verdict;
   verdict.wrong = ws.damage();
   const bool fast_math = ws.machine().math() == "fast";

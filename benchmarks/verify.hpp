@@ -2,6 +2,7 @@
 // Is an output right? Asked before a kernel is timed and again after it: a wrong kernel gets no number.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Expected {
   std::vector<Row> rows;
   // Rows that must be NaN, in order; only a file has any.
   std::vector<std::int64_t> nan_rows;
+  std::map<int, std::vector<int>> rescales;  // of every row, by the number of threads; filled when first asked for
   std::vector<double> input_sums;  // of every row, as the machine adds them: a kernel must not write to its input
 };
 
@@ -37,6 +39,6 @@ struct Verdict {
 };
 // Compares what a kernel of these traits left in the workspace's output: Expected's rows element by element within
 // their error bound, every row's sum, the guard bands, and that the input is unchanged.
-Verdict verify(const Workspace&, const Expected&, const Traits&, int block);
+Verdict verify(const Workspace&, Expected&, const Traits&, int block);
 
 }  // namespace softmax::bench

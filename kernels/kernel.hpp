@@ -21,16 +21,17 @@ enum class DataType { fp32, fp16, bf16 };
 std::string_view name(DataType);
 std::size_t bytes_per_element(DataType);
 
-// One call. Strides and sizes are in elements and 64-bit; rows = 0 or cols = 0 is a success that launches nothing.
+// One call. Strides and sizes are in elements and 64-bit; rows = 0 or cols = 0 is a success that launches nothing. Input and
+// output may not overlap.
 struct Problem {
   std::int64_t rows = 0, cols = 0;
   std::int64_t in_stride = 0, out_stride = 0;  // from one row to the next, at least cols
   DataType in_type = DataType::fp32, out_type = DataType::fp32;
   const void* in = nullptr;
   void* out = nullptr;
-  int block = 0;           // threads a block, one of Traits::blocks
-  void* stream = nullptr;  // the machine's stream; null is its default one
-  void* workspace = nullptr;
+  int block = 0;              // threads a block, one of Traits::blocks
+  void* stream = nullptr;     // the machine's stream; null is its default one
+  void* workspace = nullptr;  // Kernel::workspace bytes, of any content
 
   bool empty() const { return rows == 0 || cols == 0; }
 };
@@ -59,7 +60,7 @@ struct Traffic {
 // The block sizes a kernel takes, a literal: kernel files run no library code (device/simt/words.hpp says why).
 class Blocks {
  public:
-  constexpr Blocks(std::initializer_list<int> sizes) {
+  consteval Blocks(std::initializer_list<int> sizes) {
     for (int size : sizes) sizes_[count_++] = size;
   }
   constexpr const int* begin() const { return sizes_; }
@@ -102,8 +103,8 @@ class Kernel {
   // Empty if the kernel takes this problem, else the reason it does not, naming what was asked and what is possible.
   std::string unsupported(const Problem&) const;
   // Starts the kernel on problem.stream, in slices of at most rows_per_launch rows: the 2^31 blocks of a grid's x never
-  // bind a kernel file. Throws std::invalid_argument if unsupported, std::runtime_error if the machine refuses.
-  // Pointers are the machine's own.
+  // bind a kernel file. Throws std::invalid_argument if unsupported, if a pointer is null or if input and
+  // output overlap; std::runtime_error if the machine refuses or sees a rule broken. Pointers are the machine's own.
   static constexpr std::int64_t kRowsPerLaunch = std::int64_t{1} << 30;
   void launch(const Problem&, std::int64_t rows_per_launch = kRowsPerLaunch) const;
   Traffic traffic(const Problem&) const;

@@ -34,6 +34,11 @@ struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The layout of a row-major fp32 matrix, in elements.
+struct Rows {
+  std::int64_t rows, cols, stride;
+};
+
 class Machine {
  public:
   virtual ~Machine() = default;
@@ -57,9 +62,10 @@ class Machine {
 
   // to[i] = noise(seed, i), i < count; see input.hpp.
   virtual void fill_noise(float* to, std::size_t count, std::uint64_t seed) = 0;
-  // Sum of each row of a row-major fp32 matrix, in double, on the machine itself.
-  virtual std::vector<double> row_sums(const float* matrix, std::int64_t rows, std::int64_t cols,
-                                       std::int64_t stride) = 0;
+  // For each row, on the machine itself: its sum in double; and how often the running maximum of the busiest of `threads`
+  // threads that stride over the row rises from a number to a larger one (reference::running_max_updates).
+  virtual std::vector<double> row_sums(const float* matrix, Rows) = 0;
+  virtual std::vector<int> rescales(const float* matrix, Rows, int threads) = 0;
   // Copies by each of the machine's ways of copying; the roof a bandwidth-bound kernel is held against.
   virtual int copies() const = 0;
   virtual void copy(int way, void* to, const void* from, std::size_t bytes) = 0;

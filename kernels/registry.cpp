@@ -37,6 +37,15 @@ std::string list(const Blocks& blocks) {
   return text;
 }
 
+std::string bad_pointers(const Problem& p) {
+  if (!p.in || !p.out) return "input or output is a null pointer";
+  const auto end = [&p](const void* begin, std::int64_t stride, DataType type) {
+    return static_cast<const char*>(begin) + ((p.rows - 1) * stride + p.cols) * std::int64_t(bytes_per_element(type));
+  };
+  const bool apart = end(p.in, p.in_stride, p.in_type) <= p.out || end(p.out, p.out_stride, p.out_type) <= p.in;
+  return apart ? "" : "input and output overlap, and kernels are promised that they do not";
+}
+
 }  // namespace
 
 std::string_view name(DataType type) {
@@ -78,6 +87,7 @@ std::string Kernel::unsupported(const Problem& p) const {
 void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
   if (const std::string why = unsupported(p); !why.empty()) throw std::invalid_argument(why);
   if (p.empty()) return;
+  if (const std::string why = bad_pointers(p); !why.empty()) throw std::invalid_argument(label() + ": " + why);
   for (std::int64_t first = 0; first < p.rows; first += rows_per_launch) {
     Problem slice = p;
     slice.rows = std::min(rows_per_launch, p.rows - first);
@@ -85,6 +95,8 @@ void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
     slice.out = static_cast<char*>(p.out) + first * p.out_stride * std::int64_t(bytes_per_element(p.out_type));
     try {
       launch_(slice);
+    } catch (const OutOfMemory&) {
+      throw;
     } catch (const std::runtime_error& e) {
       throw std::runtime_error(label() + " (" + std::string(file_) + "): " + e.what());
     }

@@ -1,7 +1,7 @@
 // Idea: one thread takes one row and walks it three times: for the maximum, the sum, and the quotients.
 // Against the previous: there is none; this is the definition, made safe, and what the others are measured against.
 // Cost: 3 reads and 1 write of every element; no barrier. A load of a warp touches 32 sectors for its 128 bytes.
-// Limit: parallelism is the number of rows, and a long row's left-to-right sum is coarse (tens of thousands of ulp).
+// Limit: parallelism is the number of rows, and a long row's left-to-right sum is coarse (thousands of ulp).
 #include "kernels/prelude.hpp"
 
 namespace {

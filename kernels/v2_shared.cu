@@ -1,7 +1,7 @@
 // Idea: a block takes a row; each thread folds every blockDim.x-th element, a tree in shared memory the threads.
 // Against the previous: a warp's loads are neighbours, so sectors are used whole; no long row waits for one thread.
 // Cost: 3 reads and 1 write of every element; 2 log2(block) + 3 barriers; one float of shared memory a thread.
-// Limit: at each step of the tree half of the threads stop; a row shorter than the block idles the rest.
+// Limit: a block must be a power of two; half of the threads stop at each step of the tree.
 #include "kernels/prelude.hpp"
 
 namespace {

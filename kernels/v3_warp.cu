@@ -1,7 +1,7 @@
 // Idea: lanes of a warp hand values to each other without memory: __shfl_down_sync folds 32 of them in five steps.
 // Against the previous: the block is one warp; neither shared memory nor a barrier is left.
 // Cost: 3 reads and 1 write of every element; no barrier; 2 x 6 shuffles.
-// Limit: a block of exactly 32; a multiprocessor holds 32 blocks, so half of its 64 warps stay empty.
+// Limit: a block of exactly 32; a multiprocessor holds 32 blocks, half of the 64 warps it has room for (sm_90).
 #include "kernels/prelude.hpp"
 
 namespace {

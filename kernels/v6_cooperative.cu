@@ -1,15 +1,17 @@
 // Idea: (max, sum) is one value with one merge; one cooperative-groups reduce merges the 32 pairs of a warp.
 // Against the previous: V5's recurrence, but a warp takes a row, so its loads are neighbours; several rows a block.
-// Cost: 2 reads and 1 write of every element; no barrier; 5 exchanges of 8 bytes.
-// Limit: a warp a row: with few rows most of the card idles, and each lane has one load in flight at a time.
+// Cost: 2 reads and 1 write of every element; no barrier; 2 x 5 shuffles.
+// Limit: a warp a row: with few rows most of the card idles; each lane has few loads in flight.
 #include "kernels/prelude.hpp"
 
 namespace cg = cooperative_groups;
 
 namespace {
 
-struct __align__(8) MaxSum {  // 8 bytes, so that a pair is one load, one store, one exchange
-  float max, sum;             // sum of exp(x - max) over what was seen
+// Aligned to its 8 bytes, so that a pair in memory would be one load or store. Here it lives in registers, and the reduce
+// shuffles its halves one after the other.
+struct __align__(8) MaxSum {
+  float max, sum;  // sum of exp(x - max) over what was seen
 };
 
 // Neither of two empty pairs (-inf, 0) may make a NaN of -inf - -inf, so equal maxima are not rescaled at all.

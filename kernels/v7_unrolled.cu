@@ -1,6 +1,6 @@
 // Idea: eight loads in flight: a register array is filled before its first use, then one update takes all eight.
-// Against the previous: a block takes a row, for long ones; the second pass streams past the caches (__ldcs, __stcs).
-// Cost: 2 reads and 1 write of every element; 1 barrier; 64 floats of shared memory; one rescale for eight exps.
+// Against the previous: a block a row, one rescale for eight exps, plain shuffles, and a second pass that streams.
+// Cost: 2 reads and 1 write of every element; 1 barrier; 64 floats of shared memory.
 // Limit: loads stay 4 bytes wide; rows under 8 blocks' widths read their last element again, to issue all eight.
 #include "kernels/prelude.hpp"
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "benchmarks/measure.hpp"
-#include "kernels/input.hpp"
+#include "kernels/host_machine.hpp"
 #include "kernels/machine.hpp"
 
 namespace softmax::bench {
 
-class FakeMachine : public Machine {
+class FakeMachine : public HostMachine {
  public:
   // The seconds that the i-th timed call takes, and what a sample costs beside (a flush).
   std::function<double(int)> script = [](int) { return 1e-3; };
@@ -56,25 +56,11 @@ class FakeMachine : public Machine {
     return std::malloc(bytes);
   }
   void release(void* memory, std::size_t, bool) noexcept override { std::free(memory); }
-  void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void fill(void* to, unsigned char value, std::size_t bytes) override { std::memset(to, value, bytes); }
-  void fill_noise(float* to, std::size_t count, std::uint64_t seed) override {
-    for (std::size_t i = 0; i < count; ++i) to[i] = noise(seed, i);
-  }
-  std::vector<double> row_sums(const float* matrix, std::int64_t rows, std::int64_t cols,
-                               std::int64_t stride) override {
-    std::vector<double> sums(std::size_t(rows), 0.0);
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < cols; ++c) sums[std::size_t(r)] += matrix[r * stride + c];
-    return sums;
-  }
   int copies() const override { return copy_ways; }
   void copy(int, void* to, const void* from, std::size_t bytes) override {
     copied_ = true;
     if (!copies_nothing) std::memcpy(to, from, bytes);
   }
-  void synchronize() override {}
   std::vector<double> time(const std::function<void()>& work, int samples, bool cold) override {
     batches.push_back(samples);
     was_cold.push_back(cold);

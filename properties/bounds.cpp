@@ -53,6 +53,11 @@ reference::ErrorModel constants(const Traits& traits, bool fast_math) {
 
 }  // namespace
 
+int rescaling_threads(const Traits& traits, int block) {
+  const auto known = order(traits.summation);
+  return known && traits.algorithm == Algorithm::online ? threads(*known, block) : 0;
+}
+
 reference::ErrorModel error_model(const Traits& traits, std::int64_t cols, int block, bool fast_math) {
   reference::ErrorModel model = constants(traits, fast_math);
   const std::optional<reference::Order> known = order(traits.summation);
@@ -67,8 +72,8 @@ reference::ErrorModel error_model(const Traits& traits, std::int64_t cols, int b
 
 reference::ErrorModel error_model(const Traits& traits, std::span<const float> row, int block, bool fast_math) {
   reference::ErrorModel model = error_model(traits, std::int64_t(row.size()), block, fast_math);
-  if (const auto known = order(traits.summation); known && model.online)
-    model.rescales = double(reference::running_max_updates(row, threads(*known, block)));
+  if (const int threads = rescaling_threads(traits, block))
+    model.rescales = double(reference::running_max_updates(row, threads));
   return model;
 }
 

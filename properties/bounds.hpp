@@ -15,6 +15,10 @@ namespace softmax {
 // (Machine::math() "fast").
 reference::ErrorModel error_model(const Traits&, std::span<const float> row, int block, bool fast_math = false);
 
+// How many threads stride over a row whose running maxima an online kernel rescales by; 0 if it is not online or says
+// nothing of its order.
+int rescaling_threads(const Traits&, int block);
+
 // The same on any row of `cols` elements: the worst order of the row's elements.
 reference::ErrorModel error_model(const Traits&, std::int64_t cols, int block, bool fast_math = false);
 

@@ -120,6 +120,11 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
              << to_string(c.schedule) << " seed " << c.seed;
 }
 
+Problem problem_of(const Case& c) {
+  const std::int64_t stride = c.cols + c.padding;
+  return {.rows = c.rows, .cols = c.cols, .in_stride = stride, .out_stride = stride, .block = c.block};
+}
+
 std::vector<float> values(const Case& c) {
   std::vector<float> x;
   x.reserve(std::size_t(c.rows * c.cols));
@@ -141,10 +146,11 @@ rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<f
       gen::set(&Case::in_shift, shift), gen::set(&Case::out_shift, shift),
       gen::set(&Case::block, pick(std::vector<int>(blocks.begin(), blocks.end()))),
       gen::set(&Case::schedule, schedules()), gen::set(&Case::seed, gen::cast<std::uint64_t>(below(1u << 30))));
-  return gen::map(any, [](Case c) {
+  auto bounded = gen::map(any, [](Case c) {
     c.rows = std::min(c.rows, std::max<std::int64_t>(1, kElements / c.cols));
     return c;
   });
+  return gen::suchThat(bounded, [&kernel](const Case& c) { return kernel.unsupported(problem_of(c)).empty(); });
 }
 
 }  // namespace softmax::properties

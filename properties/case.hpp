@@ -46,10 +46,13 @@ struct Case {
 };
 std::ostream& operator<<(std::ostream&, const Case&);
 
+// The problem of a case, without pointers: what a kernel says before there is any memory.
+Problem problem_of(const Case&);
+
 // Row-major, rows * cols, without padding.
 std::vector<float> values(const Case&);
 
-// Cases for a kernel: its block sizes; columns around every width that a warp, block, vector or tile might have, and
+// Cases that a kernel takes: its block sizes; columns around every width that a warp, block, vector or tile might have, and
 // some longer than any of them; at most 2^17 elements. Offsets at 0, where rounding is finest, up to where a sentinel
 // might sit.
 rc::Gen<Case> cases(const Kernel&, std::vector<Kind> kinds, std::vector<float> offsets = {0});

@@ -21,11 +21,18 @@ inline bool gpu_required() {
   return value && std::string_view(value) == "1";
 }
 
+// Why this program cannot run the kernel here; empty if it can.
+inline std::string why_not(const Kernel& kernel) {
+  if (const std::string why = kernel.machine().unavailable(); !why.empty()) return why;
+  return kernel.traits().cuda_only && kernel.machine().simulated() ? kernel.label() + " runs on a GPU only" : "";
+}
+
 }  // namespace softmax::properties
 
 // In SetUp.
-#define SKIP_IF_UNAVAILABLE(machine)                                                           \
-  if (const std::string why = (machine).unavailable(); !why.empty()) {                         \
-    if (::softmax::properties::gpu_required()) FAIL() << "SOFTMAX_REQUIRE_GPU=1, but " << why; \
-    GTEST_SKIP() << why;                                                                       \
+#define SKIP_IF_UNAVAILABLE(kernel)                                                   \
+  if (const std::string why = ::softmax::properties::why_not(kernel); !why.empty()) { \
+    if (::softmax::properties::gpu_required() && !(kernel).machine().simulated())     \
+      FAIL() << "SOFTMAX_REQUIRE_GPU=1, but " << why;                                 \
+    GTEST_SKIP() << why;                                                              \
   }

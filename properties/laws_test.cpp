@@ -27,7 +27,7 @@ std::vector<Article> articles() {
 
 class Laws : public testing::TestWithParam<Article> {
  protected:
-  void SetUp() override { SKIP_IF_UNAVAILABLE(GetParam().kernel->machine()); }
+  void SetUp() override { SKIP_IF_UNAVAILABLE(*GetParam().kernel); }
 };
 
 TEST_P(Laws, hold) {

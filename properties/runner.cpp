@@ -16,6 +16,13 @@ std::string place(std::int64_t at, std::int64_t stride, const char* of) {
          std::to_string(at % stride);
 }
 
+// Until it goes, also by an exception: the next test starts with the usual order.
+struct Scheduled {
+  Scheduled(Machine& m, const Schedule& s) : machine(m) { machine.schedule(s); }
+  ~Scheduled() { machine.schedule({}); }
+  Machine& machine;
+};
+
 }  // namespace
 
 Output run(const Kernel& kernel, const Case& c, const std::vector<float>& x) {
@@ -31,16 +38,17 @@ Output run(const Kernel& kernel, const Case& c, const std::vector<float>& x) {
   const std::size_t in_at = std::size_t(c.in_shift) * sizeof(float), out_at = std::size_t(c.out_shift) * sizeof(float);
   in_memory.upload(padded.data(), bytes, in_at);
 
-  machine.schedule(c.schedule);
+  Buffer workspace(machine, std::size_t(kernel.workspace(problem_of(c))));
+  const Scheduled scheduled(machine, c.schedule);
   kernel.launch({.rows = c.rows,
                  .cols = c.cols,
                  .in_stride = stride,
                  .out_stride = stride,
                  .in = in_memory.floats() + c.in_shift,
                  .out = out_memory.floats() + c.out_shift,
-                 .block = c.block});
+                 .block = c.block,
+                 .workspace = workspace.data()});
   machine.synchronize();
-  machine.schedule({});
   in_memory.download(back.data(), bytes, in_at);
   out_memory.download(out.data(), bytes, out_at);
 

@@ -47,6 +47,9 @@ const Kernel* find(std::string_view name, std::string_view machine) {
   return nullptr;
 }
 
+// The skeleton, and a kernel that takes few shapes and wants memory of its own.
+bool is_honest(const Kernel& k) { return k.name() == "right" || k.name() == "picky"; }
+
 std::vector<std::string> machine_ids() {
   std::vector<std::string> ids;
   for (const Machine* m : machines()) ids.emplace_back(m->id());
@@ -60,7 +63,7 @@ TEST_P(Sabotage, is_caught) {
   const auto& [machine, saboteur] = GetParam();
   const Kernel* kernel = find(saboteur.kernel, machine);
   ASSERT_TRUE(kernel) << "no kernel is called " << saboteur.kernel;
-  SKIP_IF_UNAVAILABLE(kernel->machine());
+  SKIP_IF_UNAVAILABLE(*kernel);
   // A GPU's order of threads is not ours to choose: there a missing barrier may go unseen for years.
   if (!kernel->machine().simulated() && std::string_view(saboteur.law) == "order_does_not_matter")
     GTEST_SKIP() << "on the CPU device only";
@@ -81,20 +84,21 @@ TEST(SabotageStudy, names_every_saboteur_and_every_law) {
     const bool mutant = k->version() >= 1000;
     const bool named =
         std::any_of(std::begin(kSaboteurs), std::end(kSaboteurs), [&](auto& s) { return k->name() == s.kernel; });
-    EXPECT_TRUE(named || mutant || k->name() == "right") << *k;
+    EXPECT_TRUE(named || mutant || is_honest(*k)) << *k;
   }
   for (const Law& l : laws())
     EXPECT_TRUE(std::any_of(std::begin(kSaboteurs), std::end(kSaboteurs), [&](auto& s) { return l.name == s.law; }))
         << l.name;
 }
 
-TEST(SabotageStudy, an_honest_kernel_keeps_every_law) {
-  for (const std::string& machine : machine_ids()) {
-    const Kernel* right = find("right", machine);
-    ASSERT_TRUE(right);
-    if (!right->machine().unavailable().empty()) continue;
-    for (const Law& l : laws()) EXPECT_EQ(search(l, *right, kCases, kSeed), "") << l.name;
+TEST(SabotageStudy, honest_kernels_keep_every_law) {
+  int judged = 0;
+  for (const Kernel* k : kernels()) {
+    if (!is_honest(*k) || !why_not(*k).empty()) continue;
+    ++judged;
+    for (const Law& l : laws()) EXPECT_EQ(search(l, *k, kCases, kSeed), "") << l.name;
   }
+  EXPECT_GE(judged, 2);
 }
 
 // The build writes them, for the CPU device only: version 1000 * v + n is lesson v without its n-th barrier.

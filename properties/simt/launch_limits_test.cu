@@ -17,7 +17,7 @@ long threads_run(const Grid& grid) {
 
 testing::AssertionResult refused(const Grid& grid, std::initializer_list<std::string> parts) {
   long threads = 0;
-  const std::string text = report<std::invalid_argument>([&] { launch(count, grid, &threads); });
+  const std::string text = report<softmax::device::simt::Fault>([&] { launch(count, grid, &threads); });
   if (threads) return testing::AssertionFailure() << threads << " threads ran";
   return mentions(text, parts);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <unordered_map>
 
 #include "kernels/device/cuda/words.hpp"
 #include "kernels/input.hpp"
@@ -16,11 +17,11 @@ __global__ void fill_noise(float* to, std::size_t count, std::uint64_t seed) {
 }
 
 // One block a row at a time; doubles throughout, so its own error is far below any bound that is checked with it.
-__global__ void sum_rows(const float* matrix, double* sums, std::int64_t rows, std::int64_t cols, std::int64_t stride) {
+__global__ void sum_rows(const float* matrix, double* sums, Rows m) {
   __shared__ double warps[32];
-  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+  for (std::int64_t row = blockIdx.x; row < m.rows; row += gridDim.x) {
     double sum = 0;
-    for (std::int64_t i = threadIdx.x; i < cols; i += blockDim.x) sum += matrix[row * stride + i];
+    for (std::int64_t i = threadIdx.x; i < m.cols; i += blockDim.x) sum += matrix[row * m.stride + i];
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
     __syncthreads();
@@ -38,6 +39,28 @@ __global__ void copy_vectors(uint4* to, const uint4* from, std::size_t count) {
   if (i < count) to[i] = from[i];
 }
 
+// One block a row at a time; `threads` may be more or fewer than the block has.
+__global__ void count_rescales(const float* matrix, int* most, Rows m, int threads) {
+  __shared__ int row_most;
+  for (std::int64_t row = blockIdx.x; row < m.rows; row += gridDim.x) {
+    if (threadIdx.x == 0) row_most = 0;
+    __syncthreads();
+    for (std::int64_t t = threadIdx.x; t < threads; t += blockDim.x) {
+      int rises = 0;
+      float max = -INFINITY;
+      for (std::int64_t i = t; i < m.cols; i += threads)
+        if (const float x = matrix[row * m.stride + i]; x > max) {
+          rises += max != -INFINITY;
+          max = x;
+        }
+      atomicMax(&row_most, rises);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) most[row] = row_most;
+    __syncthreads();
+  }
+}
+
 struct Free {
   void operator()(void* p) const { cudaFree(p); }
 };
@@ -45,7 +68,9 @@ using Memory = std::unique_ptr<void, Free>;
 
 Memory allocate_bytes(std::size_t bytes) {
   void* p = nullptr;
-  if (cudaMalloc(&p, std::max<std::size_t>(bytes, 1)) != cudaSuccess) {
+  const cudaError_t error = cudaMalloc(&p, std::max<std::size_t>(bytes, 1));
+  if (error != cudaErrorMemoryAllocation) SOFTMAX_CUDA_CHECK(error);
+  if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     std::size_t free = 0, total = 0;
     SOFTMAX_CUDA_CHECK(cudaMemGetInfo(&free, &total));
@@ -107,7 +132,14 @@ class Gpu final : public Machine {
       const cudaError_t error = cudaGetDeviceCount(&count);
       cudaGetLastError();
       if (error != cudaSuccess) return std::string("no usable GPU: ") + cudaGetErrorString(error);
-      return count > 0 ? std::string() : std::string("no GPU in this machine");
+      if (count == 0) return std::string("no GPU in this machine");
+      cudaFuncAttributes attributes;
+      if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(sum_rows)) == cudaSuccess)
+        return std::string();
+      cudaGetLastError();
+      return "this program was not built for a GPU of compute capability " +
+             std::to_string(attribute(cudaDevAttrComputeCapabilityMajor)) + "." +
+             std::to_string(attribute(cudaDevAttrComputeCapabilityMinor)) + " (CMAKE_CUDA_ARCHITECTURES)";
     }();
     return why;
   }
@@ -161,16 +193,11 @@ class Gpu final : public Machine {
     cuda::fill_noise<<<unsigned(std::min<std::size_t>((count + 255) / 256, 1 << 20)), 256>>>(to, count, seed);
     SOFTMAX_CUDA_CHECK(cudaGetLastError());
   }
-  std::vector<double> row_sums(const float* matrix, std::int64_t rows, std::int64_t cols,
-                               std::int64_t stride) override {
-    std::vector<double> sums(std::size_t(rows), 0.0);
-    if (rows == 0) return sums;
-    const Memory on_gpu = allocate_bytes(sums.size() * sizeof(double));
-    sum_rows<<<unsigned(std::min<std::int64_t>(rows, 1 << 20)), 256>>>(matrix, static_cast<double*>(on_gpu.get()), rows,
-                                                                       cols, stride);
-    SOFTMAX_CUDA_CHECK(cudaGetLastError());
-    download(sums.data(), on_gpu.get(), sums.size() * sizeof(double));
-    return sums;
+  std::vector<double> row_sums(const float* matrix, Rows m) override {
+    return each_row<double>(m, [&](double* sums) { sum_rows<<<row_blocks(m), 256>>>(matrix, sums, m); });
+  }
+  std::vector<int> rescales(const float* matrix, Rows m, int threads) override {
+    return each_row<int>(m, [&](int* most) { count_rescales<<<row_blocks(m), 256>>>(matrix, most, m, threads); });
   }
   int copies() const override { return 2; }
   void copy(int way, void* to, const void* from, std::size_t bytes) override {
@@ -222,6 +249,19 @@ class Gpu final : public Machine {
   }
 
  private:
+  static unsigned row_blocks(Rows m) { return unsigned(std::min<std::int64_t>(m.rows, 1 << 20)); }
+  // One value a row, written by a kernel that `start` launches.
+  template <class T, class Start>
+  std::vector<T> each_row(Rows m, Start start) {
+    std::vector<T> values(static_cast<std::size_t>(m.rows));
+    if (m.rows == 0) return values;
+    const Memory on_gpu = allocate_bytes(values.size() * sizeof(T));
+    start(static_cast<T*>(on_gpu.get()));
+    SOFTMAX_CUDA_CHECK(cudaGetLastError());
+    download(values.data(), on_gpu.get(), values.size() * sizeof(T));
+    return values;
+  }
+
   std::vector<std::unique_ptr<Event>> events_;
   Memory flush_;
 };
@@ -232,9 +272,22 @@ class Gpu final : public Machine {
 inline namespace SOFTMAX_BACKEND {
 
 void launch(const void* function, const Grid& grid, void** arguments) {
-  constexpr std::size_t kSharedWithoutOptIn = 48 << 10;
-  if (grid.shared > kSharedWithoutOptIn)
+  // A function is told once what it may use: the limit of 48 KiB counts its static shared memory too, and clusters of more
+  // than 8 blocks are not portable.
+  struct Granted {
+    std::size_t shared = 0;
+    bool large_cluster = false;
+  };
+  static std::unordered_map<const void*, Granted> functions;
+  Granted& granted = functions[function];
+  if (grid.shared > granted.shared) {
     SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared)));
+    granted.shared = grid.shared;
+  }
+  if (grid.cluster > 8 && !granted.large_cluster) {
+    SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    granted.large_cluster = true;
+  }
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;

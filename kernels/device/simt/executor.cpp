@@ -208,7 +208,7 @@ void admit(std::int64_t first, std::int64_t count) {
 }
 
 void refuse(bool bad, const std::string& why) {
-  if (bad) throw std::invalid_argument("launch refused: " + why);
+  if (bad) throw Fault("launch refused: " + why);
 }
 
 void check_geometry(const Geometry& g) {
@@ -363,7 +363,11 @@ void* shared(const void* key, const char* name, std::size_t bytes, std::size_t a
   return current->block->arena->at(launch->layout.place(key, name, bytes, alignment));
 }
 
-void* dynamic_shared() { return current->block->arena->at(0); }
+void* dynamic_shared() {
+  if (launch->geometry.dynamic_shared == 0)
+    throw Fault("SHARED_DYNAMIC in a launch that asks for no dynamic shared memory");
+  return current->block->arena->at(0);
+}
 
 void* in_cluster(void* address, unsigned rank, Where where) {
   const unsigned blocks = launch->geometry.cluster;
@@ -375,7 +379,10 @@ void* in_cluster(void* address, unsigned rank, Where where) {
   if (peer.barrier.returned == launch->threads_per_block)
     throw Fault("map_shared_rank at " + at(where) + " asks for block " + std::to_string(rank) +
                 " of the cluster, which has ended");
-  return peer.arena->at(own.arena->offset(address));
+  const std::size_t offset = own.arena->offset(address);  // of any address; below the arena it wraps to a huge one
+  if (offset >= launch->layout.end())
+    throw Fault("map_shared_rank at " + at(where) + " of an address that is not in shared memory");
+  return peer.arena->at(offset);
 }
 
 }  // namespace softmax::device::simt

@@ -46,15 +46,15 @@ struct Geometry {
   unsigned cluster = 1;  // blocks, along x
 };
 
-// Runs body(argument) once for every thread. Throws Fault, or what the body throws, or std::invalid_argument for a
-// launch that no GPU would take.
+// Runs body(argument) once for every thread. Throws what the body throws, or Fault, also for a launch that no GPU would
+// take.
 void run(const Geometry&, void (*body)(void*), void* argument);
 LaunchInfo last_launch();
 void set_schedule(Schedule);
 
-// --- for the words, called by the thread that runs
-// --------------------------------------------------------------------- Constant for the life of a thread, so the
-// compiler may keep them across a barrier.
+// The rest is for the words, called by the thread that runs.
+
+// Constant for the life of a thread, so the compiler may keep them across a barrier.
 [[gnu::const]] Index thread_index();
 [[gnu::const]] Index block_index();
 [[gnu::const]] Index block_size();
@@ -67,7 +67,7 @@ enum class Scope { block, cluster, grid };
 // Waits for every thread of the scope; returns how many of them came with a true predicate (Scope::block only).
 int barrier(Scope, bool predicate, Where);
 
-enum class Meet { sync, shuffle, ballot, match };
+enum class Meet { sync, shuffle, ballot };
 // Waits for the lanes of `mask` in the caller's warp. shuffle: *result = what lane `source` brought, `bytes` of it.
 // ballot: result is a 32-bit mask of the lanes that brought a true bool. sync: neither.
 void meet(Meet, unsigned mask, const void* value, void* result, std::size_t bytes, int source, Where);

@@ -1,6 +1,7 @@
 #include "kernels/device/simt/fiber.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace softmax::device::simt {
 namespace {
 
 namespace context = boost::context::detail;
-constexpr std::size_t kStack = 64 << 10, kGuard = 4 << 10;
+constexpr std::size_t kStack = 64 << 10;
+const std::size_t kGuard = std::size_t(sysconf(_SC_PAGESIZE));  // 64 KiB on some machines
 
 char* new_stack() {
   void* memory =
@@ -74,7 +76,5 @@ void Fiber::suspend() {
   scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
   arrived(fake, &scheduler_stack_, &scheduler_stack_bytes_);
 }
-
-bool Fiber::on_stack(const void* address) const { return address >= stack_ && address < stack_ + kStack; }
 
 }  // namespace softmax::device::simt

@@ -15,8 +15,6 @@ class Fiber {
   void resume();
   // From the fiber: back to the scheduler.
   void suspend();
-  // Whether `address` lies on this fiber's stack.
-  bool on_stack(const void* address) const;
 
  private:
   friend struct Switch;

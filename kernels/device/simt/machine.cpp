@@ -1,21 +1,27 @@
-#include "kernels/machine.hpp"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
 
 #include "kernels/device/simt/executor.hpp"
-#include "kernels/input.hpp"
+#include "kernels/host_machine.hpp"
 
 namespace softmax::device {
 namespace simt {
 namespace {
 
-std::size_t available_bytes() { return std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE)); }
+// What can be had without swapping. The count of free pages leaves out what the page cache would give back.
+std::size_t available_bytes() {
+  std::ifstream memory("/proc/meminfo");
+  std::size_t kilobytes = 0;
+  for (std::string key; memory >> key;)
+    if (key == "MemAvailable:" && memory >> kilobytes) return kilobytes << 10;
+  return std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+}
 
-class CpuDevice final : public Machine {
+class CpuDevice final : public HostMachine {
  public:
   std::string_view id() const override { return "cpu"; }
   std::string name() const override { return "CPU device"; }
@@ -38,23 +44,9 @@ class CpuDevice final : public Machine {
     return memory;
   }
   void release(void* memory, std::size_t bytes, bool) noexcept override { munmap(memory, bytes); }
-  void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void fill(void* to, unsigned char value, std::size_t bytes) override { std::memset(to, value, bytes); }
-  void fill_noise(float* to, std::size_t count, std::uint64_t seed) override {
-    for (std::size_t i = 0; i < count; ++i) to[i] = noise(seed, i);
-  }
-  std::vector<double> row_sums(const float* matrix, std::int64_t rows, std::int64_t cols,
-                               std::int64_t stride) override {
-    std::vector<double> sums(std::size_t(rows), 0.0);
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < cols; ++c) sums[std::size_t(r)] += matrix[r * stride + c];
-    return sums;
-  }
   int copies() const override { return 1; }
   void copy(int, void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
 
-  void synchronize() override {}
   std::vector<double> time(const std::function<void()>& work, int samples, bool) override {
     std::vector<double> seconds;
     for (int i = 0; i < samples; ++i) {

@@ -24,12 +24,7 @@ std::string ranges(const std::vector<unsigned>& ranks) {
 const char* spell(Scope s) {
   return s == Scope::block ? "__syncthreads" : s == Scope::cluster ? "cluster.sync" : "grid.sync";
 }
-const char* spell(Meet m) {
-  return m == Meet::sync      ? "a warp barrier"
-         : m == Meet::shuffle ? "a shuffle"
-         : m == Meet::ballot  ? "a vote"
-                              : "a match";
-}
+const char* spell(Meet m) { return m == Meet::sync ? "a warp barrier" : m == Meet::shuffle ? "a shuffle" : "a vote"; }
 
 std::string at(Where w) {
   std::string file = w.file;

@@ -47,7 +47,6 @@ struct alignas(8) float2 {
 struct alignas(16) float4 {
   float x, y, z, w;
 };
-constexpr int warpSize = 32;
 
 namespace simt_words {
 namespace simt = softmax::device::simt;
