@@ -45,6 +45,10 @@ check 'unknown flag' 2 --device=cpu --frobnicate=1
 in_err 'unknown flag --frobnicate=1'
 check 'bad library flag' 2 --device=cpu --benchmark_repetitions=many
 in_err '--benchmark_repetitions=many'
+check 'bad format' 2 --device=cpu --benchmark_format=xml
+in_err 'xml: there are console, json and csv'
+check 'no repetition' 2 --device=cpu --benchmark_repetitions=0
+in_err 'at least 1'
 check 'bad device' 2 --device=tpu
 in_err 'tpu: there are gpu and cpu'
 check 'bad suite' 2 --suite=everything

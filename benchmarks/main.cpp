@@ -56,6 +56,18 @@ Input load(const std::string& path) {
   return input;
 }
 
+// What the library would take in silence and then do nothing, or end the process with success.
+void refuse_odd_values(const std::vector<std::string>& arguments) {
+  for (const std::string flag : {"benchmark_format", "benchmark_out_format"})
+    if (const std::string value = flag_value(arguments, flag);
+        !value.empty() && value != "console" && value != "json" && value != "csv")
+      throw UsageError("--" + flag + "=" + value + ": there are console, json and csv");
+  if (const std::string value = flag_value(arguments, "benchmark_repetitions");
+      !value.empty() && value.find_first_not_of("0123456789") == std::string::npos ? std::stoll(value) < 1
+                                                                                   : value.starts_with("-"))
+    throw UsageError("--benchmark_repetitions=" + value + ": at least 1");
+}
+
 // Lets the library parse its flags. The stop rule is ours (measure.hpp): a minimal time of 0 makes the library take
 // what it gets at once. It comes first, so that a user's own value wins.
 template <class State = benchmark::State>
@@ -100,6 +112,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
     std::cout << kHelp;
     return 0;
   }
+  refuse_odd_values(arguments);
   initialize(program, arguments);
 
   std::string why_not;
@@ -122,7 +135,9 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
     note("nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
          std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
   if (session.failures() > 0) note(std::to_string(session.failures()) + " runs ended in an error");
-  return matched == 0 || session.failures() > 0 ? 1 : 0;
+  std::cout.flush();
+  if (!std::cout) note("standard output could not be written");
+  return matched == 0 || session.failures() > 0 || !std::cout ? 1 : 0;
 }
 
 }  // namespace

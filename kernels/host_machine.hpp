@@ -12,8 +12,8 @@ namespace softmax {
 
 class HostMachine : public Machine {
  public:
-  void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) override { copy_bytes(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) override { copy_bytes(to, from, bytes); }
   void fill(void* to, unsigned char value, std::size_t bytes) override { std::memset(to, value, bytes); }
   void fill_noise(float* to, std::size_t count, std::uint64_t seed) override {
     for (std::size_t i = 0; i < count; ++i) to[i] = noise(seed, i);
@@ -40,6 +40,11 @@ class HostMachine : public Machine {
     return most;
   }
   void synchronize() override {}
+
+ private:
+  static void copy_bytes(void* to, const void* from, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);  // of an empty matrix the pointers may be null
+  }
 };
 
 }  // namespace softmax

@@ -21,11 +21,10 @@ __global__ void softmax_v5(const float* __restrict__ in, float* __restrict__ out
       sum *= expf(max - next);  // from an empty start: 0 * exp(-inf)
       max = next;
     }
-    // Before the first finite element, -inf - -inf would be NaN. A NaN of the row's own lands here and stays.
+    // Before the first finite element, -inf - -inf would be NaN. A NaN lands here and stays, and +inf makes one.
     sum += next == -INFINITY ? 0 : expf(next - max);
   }
-  // A row with +inf, or of nothing but -inf, must be NaN: inf - inf is, and any other maximum adds 0.
-  const float total = float(sum) + (max - max);
+  const float total = float(sum);
 
   for (long i = 0; i < cols; ++i) y[i] = expf(x[i] - max) / total;
 }

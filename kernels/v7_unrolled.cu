@@ -48,7 +48,7 @@ __global__ void softmax_v7(const float* __restrict__ in, float* __restrict__ out
       if (first + long(u) * threads >= cols) batch[u] = -INFINITY;  // the last element, read again
       max = fmaxf(max, batch[u]);
     }
-    // While everything seen is -inf, any finite reference makes their exps 0.
+    // While everything seen is -inf, any finite reference makes their exps 0. A +inf makes a NaN of inf - inf, which stays.
     const float reference = max == -INFINITY ? 0 : max;
     seen.sum *= expf(seen.max - reference);
 #pragma unroll
@@ -65,8 +65,7 @@ __global__ void softmax_v7(const float* __restrict__ in, float* __restrict__ out
   // Every warp merges the warps' pairs for itself: the same bits in each, and no second barrier.
   const bool used = lane < threads / 32;
   seen = warp_merge({used ? maxes[lane] : -INFINITY, used ? sums[lane] : 0});
-  // A row with +inf, or of nothing but -inf, must be NaN: inf - inf is, and any other maximum adds 0.
-  const float max = seen.max, sum = seen.sum + (max - max);
+  const float max = seen.max, sum = seen.sum;
 
   // Streaming hints: nobody reads these elements again. The first pass has none, so that L2 keeps the row for this one.
   for (long first = thread; first < cols; first += long(threads) * kUnroll) {

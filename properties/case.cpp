@@ -32,6 +32,7 @@ float value(const Case& c, std::int64_t r, std::int64_t i) {
     case Kind::spike20: return i == place(c, r) ? 20 : 0;
     case Kind::spike200: return i == place(c, r) ? 200 : 0;
     // Over 12 in all, so that early and late elements both count.
+    case Kind::creeping: return float(i) * 1e-5f;
     case Kind::ascending: return 12 * float(i) / float(c.cols);
     case Kind::descending: return 12 * float(c.cols - i) / float(c.cols);
     case Kind::grid: return float(std::int64_t(bits % (1u << 23)) - (1 << 22)) * 0x1p-18f;
@@ -91,6 +92,7 @@ std::string_view name(Kind kind) {
     case Kind::constant: return "constant";
     case Kind::spike20: return "spike20";
     case Kind::spike200: return "spike200";
+    case Kind::creeping: return "creeping";
     case Kind::ascending: return "ascending";
     case Kind::descending: return "descending";
     case Kind::grid: return "grid";
@@ -106,8 +108,8 @@ std::string_view name(Kind kind) {
 bool masked(Kind kind) { return kind >= Kind::mask_first; }
 
 std::vector<Kind> finite_kinds() {
-  return {Kind::normal,   Kind::wide,      Kind::scales,     Kind::constant, Kind::spike20,
-          Kind::spike200, Kind::ascending, Kind::descending, Kind::grid,     Kind::subnormal};
+  return {Kind::normal,   Kind::wide,      Kind::scales,     Kind::constant, Kind::spike20,  Kind::spike200,
+          Kind::creeping, Kind::ascending, Kind::descending, Kind::grid,     Kind::subnormal};
 }
 
 std::vector<Kind> masked_kinds() {
@@ -115,14 +117,17 @@ std::vector<Kind> masked_kinds() {
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << name(c.kind) << " " << c.rows << " x " << c.cols << " offset " << c.offset << " padding " << c.padding
-             << " shift " << c.in_shift << "/" << c.out_shift << " block " << c.block << " schedule "
-             << to_string(c.schedule) << " seed " << c.seed;
+  return out << name(c.kind) << " " << c.rows << " x " << c.cols << " offset " << c.offset << " padding "
+             << c.in_padding << "/" << c.out_padding << " shift " << c.in_shift << "/" << c.out_shift << " block "
+             << c.block << " schedule " << to_string(c.schedule) << " seed " << c.seed;
 }
 
 Problem problem_of(const Case& c) {
-  const std::int64_t stride = c.cols + c.padding;
-  return {.rows = c.rows, .cols = c.cols, .in_stride = stride, .out_stride = stride, .block = c.block};
+  return {.rows = c.rows,
+          .cols = c.cols,
+          .in_stride = c.cols + c.in_padding,
+          .out_stride = c.cols + c.out_padding,
+          .block = c.block};
 }
 
 std::vector<float> values(const Case& c) {
@@ -138,12 +143,13 @@ rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<f
   namespace gen = rc::gen;
   // Half of the widths are any number, most of them small.
   auto cols = gen::weightedOneOf<std::int64_t>({{5, pick(column_list())}, {3, width(300)}, {2, width(9000)}});
-  auto rows = pick<std::int64_t>({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 5, 5, 8, 8, 33, 130});
+  auto rows = pick<std::int64_t>({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 5, 5, 8, 8, 33, 130, 260});
   auto shift = pick<int>({0, 0, 0, 0, 1, 2, 3});
+  auto padding = pick<int>({0, 0, 0, 1, 5});
   auto any = gen::build<Case>(
       gen::set(&Case::kind, pick(kinds)), gen::set(&Case::rows, rows), gen::set(&Case::cols, cols),
-      gen::set(&Case::offset, pick(offsets)), gen::set(&Case::padding, pick<int>({0, 0, 0, 1, 5})),
-      gen::set(&Case::in_shift, shift), gen::set(&Case::out_shift, shift),
+      gen::set(&Case::offset, pick(offsets)), gen::set(&Case::in_padding, padding),
+      gen::set(&Case::out_padding, padding), gen::set(&Case::in_shift, shift), gen::set(&Case::out_shift, shift),
       gen::set(&Case::block, pick(std::vector<int>(blocks.begin(), blocks.end()))),
       gen::set(&Case::schedule, schedules()), gen::set(&Case::seed, gen::cast<std::uint64_t>(below(1u << 30))));
   auto bounded = gen::map(any, [](Case c) {

@@ -22,6 +22,7 @@ enum class Kind {
   constant,    // 1 / cols, bit for bit
   spike20,     // one 20 among zeros, at another place in each row: the rest still counts, so a dropped element shows
   spike200,    // one 200: overflows whatever did not see the maximum
+  creeping,    // every element is a new maximum, by next to nothing
   ascending,   // every element is a new maximum
   descending,  // no element is, but the first
   grid,        // multiples of 2^-18, whose differences are exact
@@ -37,9 +38,9 @@ bool masked(Kind);
 struct Case {
   Kind kind = Kind::normal;
   std::int64_t rows = 1, cols = 1;
-  float offset = 0;                 // added to every element
-  int padding = 0;                  // elements between a row's end and the next row's start, in input and output
-  int in_shift = 0, out_shift = 0;  // elements by which the pointers miss a 256-byte boundary
+  float offset = 0;                     // added to every element
+  int in_padding = 0, out_padding = 0;  // elements between a row's end and the next row's start
+  int in_shift = 0, out_shift = 0;      // elements by which the pointers miss a 256-byte boundary
   int block = 32;
   Schedule schedule = {};
   std::uint64_t seed = 0;

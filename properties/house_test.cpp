@@ -140,6 +140,13 @@ TEST(House, the_registry_is_sorted_and_has_the_ladder) {
   for (int v = 1; v <= 7; ++v) EXPECT_TRUE(std::count(versions.begin(), versions.end(), v)) << "V" << v;
 }
 
+TEST(House, a_required_gpu_is_there) {
+  if (!gpu_required()) GTEST_SKIP() << "SOFTMAX_REQUIRE_GPU is not 1";
+  int usable = 0;
+  for (const Machine* m : machines()) usable += !m->simulated() && m->unavailable().empty();
+  EXPECT_GT(usable, 0) << "this program has no GPU, or was built without CUDA";
+}
+
 // Every relative link of every document leads somewhere.
 TEST(House, links_lead_somewhere) {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");

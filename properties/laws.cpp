@@ -236,6 +236,7 @@ std::string masked_is_zero(const Kernel& k, const Case& c) {
 // A third of the rows hold one NaN, one +inf, or nothing but -inf; these are NaN throughout and the others as ever.
 std::string undefined_rows_are_nan(const Kernel& k, const Case& c) {
   auto x = values(c);
+  const float nans[] = {kNan, -kNan, std::bit_cast<float>(0x7f812345u)};  // either sign, and a signalling one
   auto broken = [&](std::int64_t r) { return (r + std::int64_t(c.seed % 3)) % 3 != 0 || c.rows == 1; };
   for (std::int64_t r = 0; r < c.rows; ++r) {
     if (!broken(r)) continue;
@@ -246,7 +247,7 @@ std::string undefined_rows_are_nan(const Kernel& k, const Case& c) {
     if (bits % 3 == 2)
       std::fill(own, own + c.cols, -kInf);
     else
-      own[where] = bits % 3 == 0 ? kNan : kInf;
+      own[where] = bits % 3 == 0 ? nans[bits / 64 % 3] : kInf;
   }
   const auto y = run(k, c, x).y;
   for (std::int64_t r = 0; r < c.rows; ++r) {

@@ -18,6 +18,7 @@ namespace softmax::device::simt {
 // a maximum over unwritten words shows only with the second.
 inline constexpr unsigned char kLargePoison = 0x7e;
 inline constexpr std::size_t kCanaryBytes = 64;
+inline constexpr std::size_t kFirst = 128;  // where variables begin; what lies before is a canary too
 
 // Where the variables lie; the same in every block of a launch, so that a cluster can reach into its neighbours'.
 class SharedLayout {
@@ -58,7 +59,7 @@ class SharedLayout {
     return offset;
   }
   std::vector<Variable> variables_;
-  std::size_t end_ = 0, bytes_ = 0, static_bytes_ = 0;
+  std::size_t end_ = kFirst, bytes_ = 0, static_bytes_ = 0;
 };
 
 class Arena {
@@ -73,6 +74,9 @@ class Arena {
   }
   // At the block's end. Throws Fault if a canary was written.
   void close(const SharedLayout& layout) {
+    for (std::size_t i = kFirst; i-- > 0;)
+      if (memory_[i] != poison_)
+        throw Fault(std::to_string(kFirst - i) + " bytes before the first shared variable something was written");
     for (const auto& v : layout.variables())
       for (std::size_t i = v.offset + v.bytes; i < v.offset + v.bytes + kCanaryBytes; ++i)
         if (memory_[i] != poison_)

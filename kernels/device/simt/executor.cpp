@@ -366,7 +366,7 @@ void* shared(const void* key, const char* name, std::size_t bytes, std::size_t a
 void* dynamic_shared() {
   if (launch->geometry.dynamic_shared == 0)
     throw Fault("SHARED_DYNAMIC in a launch that asks for no dynamic shared memory");
-  return current->block->arena->at(0);
+  return current->block->arena->at(kFirst);
 }
 
 void* in_cluster(void* address, unsigned rank, Where where) {
