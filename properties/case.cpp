@@ -46,18 +46,6 @@ float value(const Case& c, std::int64_t r, std::int64_t i) {
   return 0;
 }
 
-// Around every power of two up to 131072, and lengths that people meet: 781 from Triton's tutorial, 50257 from GPT-2, 128256
-// from Llama 3; 12288 is what 48 KiB of shared memory hold.
-std::vector<std::int64_t> column_list() {
-  std::vector<std::int64_t> list = {1,    2,    3,    5,    11,    100,   257,   448,   781,
-                                    1000, 1017, 1027, 3584, 12287, 12288, 12289, 50257, 128256};
-  for (std::int64_t p = 4; p <= 131072; p *= 2)
-    for (std::int64_t c : {p - 1, p, p + 1}) list.push_back(c);
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  return list;
-}
-
 // Any number below `end`, whatever RapidCheck's size: its own range grows with the size and hardly ever ends at the end.
 // Shrinks to 0.
 rc::Gen<std::size_t> below(std::size_t end) {
@@ -83,6 +71,16 @@ rc::Gen<Schedule> schedules() {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> column_list() {
+  std::vector<std::int64_t> list = {1,    2,    3,    5,    11,    100,   257,   448,   781,
+                                    1000, 1017, 1027, 3584, 12287, 12288, 12289, 50257, 128256};
+  for (std::int64_t p = 4; p <= 131072; p *= 2)
+    for (std::int64_t c : {p - 1, p, p + 1}) list.push_back(c);
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
 
 std::string_view name(Kind kind) {
   switch (kind) {

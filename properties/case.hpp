@@ -58,6 +58,10 @@ std::vector<float> values(const Case&);
 // might sit.
 rc::Gen<Case> cases(const Kernel&, std::vector<Kind> kinds, std::vector<float> offsets = {0});
 
+// Around every power of two up to 131072, and lengths that people meet: 781 from Triton's tutorial, 50257 from GPT-2, 128256
+// from Llama 3; 12288 is what 48 KiB of shared memory hold.
+std::vector<std::int64_t> column_list();
+
 // The kinds without any -inf, and those with one.
 std::vector<Kind> finite_kinds();
 std::vector<Kind> masked_kinds();
