@@ -41,11 +41,13 @@ Machine& choose(const std::string& id, std::string& why_not) {
                    "; possible here: " + (possible.empty() ? "none" : possible));
 }
 
-// The file of --input, or the one that comes with the project: without that, only its rows are left out.
-Input load(const std::string& path) {
+// The file of --input, or the one that comes with the project and ends the ladder: without that, only its rows are left
+// out.
+Input load(const Options& options) {
   Input input;
-  const bool own = path.empty();
-  const std::string from = own ? SOFTMAX_SAMPLE : path;
+  const bool own = options.input.empty();
+  if (own && options.suite != Suite::ladder) return input;
+  const std::string from = own ? SOFTMAX_SAMPLE : options.input;
   try {
     input.file = std::make_shared<const Matrix>(read_npy(from));
     input.file_name = std::filesystem::path(from).filename().string();
@@ -62,10 +64,9 @@ void refuse_odd_values(const std::vector<std::string>& arguments) {
     if (const std::string value = flag_value(arguments, flag);
         !value.empty() && value != "console" && value != "json" && value != "csv")
       throw UsageError("--" + flag + "=" + value + ": there are console, json and csv");
-  if (const std::string value = flag_value(arguments, "benchmark_repetitions");
-      !value.empty() && value.find_first_not_of("0123456789") == std::string::npos ? std::stoll(value) < 1
-                                                                                   : value.starts_with("-"))
-    throw UsageError("--benchmark_repetitions=" + value + ": at least 1");
+  const std::string value = flag_value(arguments, "benchmark_repetitions");
+  const bool zero = !value.empty() && value.find_first_not_of('0') == std::string::npos;
+  if (zero || value.starts_with("-")) throw UsageError("--benchmark_repetitions=" + value + ": at least 1");
 }
 
 // Lets the library parse its flags. The stop rule is ours (measure.hpp): a minimal time of 0 makes the library take
@@ -120,7 +121,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   if (machine.simulated())
     note("on the CPU device" + (why_not.empty() ? "" : " (" + why_not + ")") +
          ": its times are the simulator's and say nothing about a GPU");
-  Session session(machine, load(options.input));
+  Session session(machine, load(options));
   const Shape file = session.input().file_shape();
   const bool only_file = !options.input.empty();
   const std::vector<Shape> wanted = only_file ? std::vector{file} : shapes(options.suite, machine.simulated(), file);
