@@ -16,6 +16,38 @@ std::string to_string(const Schedule& s) {
   return "?";
 }
 
+std::span<const CounterName> counter_names() {
+  using C = Counters;
+  static constexpr CounterName kNames[] = {
+      {"l1tex__t_requests_pipe_lsu_mem_global_op_ld", &C::global_load_requests, "global loads of whole warps"},
+      {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld", &C::global_load_sectors, "32-byte sectors that they touch"},
+      {"smsp__sass_data_bytes_mem_global_op_ld", &C::global_load_bytes, "bytes that their threads ask for"},
+      {"redundant_load_bytes", &C::redundant_load_bytes, "of those, bytes that the same block had loaded before"},
+      {"l1tex__t_requests_pipe_lsu_mem_global_op_st", &C::global_store_requests, "global stores of whole warps"},
+      {"l1tex__t_sectors_pipe_lsu_mem_global_op_st", &C::global_store_sectors, "32-byte sectors that they touch"},
+      {"smsp__sass_data_bytes_mem_global_op_st", &C::global_store_bytes, "bytes that their threads write"},
+      {"smsp__inst_executed_op_shared_ld", &C::shared_load_requests, "shared loads of whole warps"},
+      {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld", &C::shared_load_wavefronts, "passes that they take"},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld", &C::shared_load_conflicts,
+       "of those, passes that bank conflicts cost"},
+      {"smsp__inst_executed_op_shared_st", &C::shared_store_requests, "shared stores of whole warps"},
+      {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st", &C::shared_store_wavefronts, "passes that they take"},
+      {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st", &C::shared_store_conflicts,
+       "of those, passes that bank conflicts cost"},
+      {"atomics", &C::atomics, "atomic operations of whole warps"},
+      {"barriers", &C::barriers, "barriers that a whole block passed"},
+      {"shuffles", &C::shuffles, "shuffles of whole warps, 4 bytes each"},
+      {"votes", &C::votes, "votes of whole warps"},
+      {"partial_requests", &C::partial_requests, "loads, stores and atomics with lanes that do not take part"},
+  };
+  return kNames;
+}
+
+Counters& Counters::operator+=(const Counters& other) {
+  for (const CounterName& c : counter_names()) this->*c.value += other.*c.value;
+  return *this;
+}
+
 std::vector<Machine*> machines() {
   std::vector<Machine*> all;
   for (const Kernel* kernel : kernels())

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,6 +29,55 @@ struct LaunchInfo {
   std::int64_t shared_bytes = 0;     // a block, static and dynamic
   std::optional<int> registers;      // a thread; unknown on the CPU device
   std::optional<int> blocks_per_sm;  // resident at once
+};
+
+// How closely a checking machine watches the loads and stores of kernels.
+enum class Watch { off, count, check };
+
+// A matrix that a launch may touch, or plain memory, which is one row. A checking machine reports an access to anything
+// else, and names an address by it: "row 3, column 7 of the input".
+struct Region {
+  enum class Use {
+    input,    // read only
+    output,   // of any content at first; the kernel must write every element
+    scratch,  // of any content at first
+  };
+  std::string name;
+  const void* data = nullptr;
+  std::int64_t rows = 0, cols = 0, stride = 0;  // elements
+  std::size_t element = 4;                      // bytes
+  Use use = Use::input;
+};
+
+// What the warps of traced launches asked of memory, summed. counter_names() gives each its name and unit.
+struct Counters {
+  std::int64_t global_load_requests = 0, global_load_sectors = 0, global_load_bytes = 0, redundant_load_bytes = 0;
+  std::int64_t global_store_requests = 0, global_store_sectors = 0, global_store_bytes = 0;
+  std::int64_t shared_load_requests = 0, shared_load_wavefronts = 0, shared_load_conflicts = 0;
+  std::int64_t shared_store_requests = 0, shared_store_wavefronts = 0, shared_store_conflicts = 0;
+  std::int64_t atomics = 0, barriers = 0, shuffles = 0, votes = 0, partial_requests = 0;
+
+  Counters& operator+=(const Counters&);
+  bool operator==(const Counters&) const = default;
+  std::int64_t bytes_transferred() const { return 32 * (global_load_sectors + global_store_sectors); }
+};
+struct CounterName {
+  std::string_view key;  // Nsight Compute's, where it has one
+  std::int64_t Counters::*value;
+  std::string_view meaning;
+};
+std::span<const CounterName> counter_names();
+
+// The counters of traced launches, in all and by source line, in the order of files and lines.
+struct Profile {
+  struct Line {
+    std::string file;  // with its folder, as the compiler was told it
+    int line = 0;
+    Counters counters;
+  };
+  Counters total;
+  std::vector<Line> lines;
+  std::int64_t accesses = 0;  // of single threads
 };
 
 struct OutOfMemory : std::runtime_error {
@@ -77,6 +127,12 @@ class Machine {
   virtual LaunchInfo last_launch() const = 0;
 
   virtual void schedule(Schedule) {}
+  // A machine that can check does so unless told otherwise. Forgets what was counted. `count` and `check` agree on the
+  // counters; only `check` reports accesses that break a rule, as the launch's std::runtime_error.
+  virtual void watch(Watch) {}
+  virtual Profile profile() const { return {}; }  // of all launches since the last watch()
+  // Runs `work`, whose launches may touch these regions, their own shared memory, and nothing else.
+  virtual void within(const std::vector<Region>&, const std::function<void()>& work) { work(); }
 };
 
 // The machines of this program, the best one to measure on first.

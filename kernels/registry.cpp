@@ -46,6 +46,13 @@ std::string bad_pointers(const Problem& p) {
   return apart ? "" : "input and output overlap, and kernels are promised that they do not";
 }
 
+// What the kernel may touch.
+std::vector<Region> regions(const Problem& p, std::int64_t workspace) {
+  return {{"the input", p.in, p.rows, p.cols, p.in_stride, bytes_per_element(p.in_type), Region::Use::input},
+          {"the output", p.out, p.rows, p.cols, p.out_stride, bytes_per_element(p.out_type), Region::Use::output},
+          {"the workspace", p.workspace, 1, workspace, workspace, 1, Region::Use::scratch}};
+}
+
 }  // namespace
 
 std::string_view name(DataType type) {
@@ -94,7 +101,7 @@ void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
     slice.in = static_cast<const char*>(p.in) + first * p.in_stride * std::int64_t(bytes_per_element(p.in_type));
     slice.out = static_cast<char*>(p.out) + first * p.out_stride * std::int64_t(bytes_per_element(p.out_type));
     try {
-      launch_(slice);
+      machine().within(regions(slice, workspace(p)), [&] { launch_(slice); });
     } catch (const OutOfMemory&) {
       throw;
     } catch (const std::runtime_error& e) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -358,6 +359,13 @@ void spin() {
   ++launch->spinning;
   wait(State::spinning, {});
 }
+
+void fence(Scope) {}
+void refuse_width(int width, Where where) {
+  throw Fault("a shuffle at " + at(where) + " has width " + std::to_string(width) + ", not a power of two up to 32");
+}
+void atomic_load(const void* address, void* value, std::size_t bytes) { std::memcpy(value, address, bytes); }
+void atomic_store(void* address, const void* value, std::size_t bytes) { std::memcpy(address, value, bytes); }
 
 void* shared(const void* key, const char* name, std::size_t bytes, std::size_t alignment) {
   return current->block->arena->at(launch->layout.place(key, name, bytes, alignment));

@@ -41,12 +41,34 @@ inline namespace SOFTMAX_BACKEND {
 struct dim3 : softmax::device::simt::Index {
   SIMT_WORD dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : Index{x, y, z} {}
 };
+
+// A copy of a vector is one load and one store, as on a GPU: the compiler takes a plain struct apart.
 struct alignas(8) float2 {
-  float x, y;
+  union {
+    struct {
+      float x, y;
+    };
+    float all __attribute__((vector_size(8)));
+  };
+  float2() = default;
+  SIMT_WORD float2(float x, float y) : x(x), y(y) {}
+  SIMT_WORD float2(const float2& other) : all(other.all) {}
+  SIMT_WORD float2& operator=(const float2& other) { return all = other.all, *this; }
 };
 struct alignas(16) float4 {
-  float x, y, z, w;
+  union {
+    struct {
+      float x, y, z, w;
+    };
+    float all __attribute__((vector_size(16)));
+  };
+  float4() = default;
+  SIMT_WORD float4(float x, float y, float z, float w) : x(x), y(y), z(z), w(w) {}
+  SIMT_WORD float4(const float4& other) : all(other.all) {}
+  SIMT_WORD float4& operator=(const float4& other) { return all = other.all, *this; }
 };
+SIMT_WORD float2 make_float2(float x, float y) { return {x, y}; }
+SIMT_WORD float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 namespace simt_words {
 namespace simt = softmax::device::simt;
@@ -55,8 +77,9 @@ using simt::Scope;
 using simt::Where;
 
 template <class T>
-SIMT_WORD T shuffle(unsigned mask, T value, int source, Where where) {
+SIMT_WORD T shuffle(unsigned mask, T value, int source, int width, Where where) {
   static_assert(sizeof(T) <= 16);
+  if (width < 1 || width > 32 || (width & (width - 1)) != 0) simt::refuse_width(width, where);
   T result;
   simt::meet(Meet::shuffle, mask, &value, &result, sizeof(T), source, where);
   return result;
@@ -66,6 +89,15 @@ SIMT_WORD unsigned ballot(unsigned mask, bool predicate, Where where) {
   unsigned result;
   simt::meet(Meet::ballot, mask, &predicate, &result, sizeof predicate, 0, where);
   return result;
+}
+// One fiber runs at a time, so a read and a write are atomic here.
+template <class T, class Operation>
+SIMT_WORD T atomic(T* address, Operation operation) {
+  T old;
+  simt::atomic_load(address, &old, sizeof(T));
+  const T wanted = operation(old);
+  simt::atomic_store(address, &wanted, sizeof(T));
+  return old;
 }
 }  // namespace simt_words
 
@@ -89,22 +121,22 @@ SIMT_WORD void __syncwarp(unsigned mask = 0xffffffffu, simt_words::Where where =
 template <class T>
 SIMT_WORD T __shfl_sync(unsigned mask, T value, int source, int width = 32, simt_words::Where where = {}) {
   const int lane = simt_words::lane(), first = lane & ~(width - 1);
-  return simt_words::shuffle(mask, value, first + (source & (width - 1)), where);
+  return simt_words::shuffle(mask, value, first + (source & (width - 1)), width, where);
 }
 template <class T>
 SIMT_WORD T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, simt_words::Where where = {}) {
   const int lane = simt_words::lane(), last = lane | (width - 1), source = lane + int(delta);
-  return simt_words::shuffle(mask, value, source > last ? lane : source, where);
+  return simt_words::shuffle(mask, value, source > last ? lane : source, width, where);
 }
 template <class T>
 SIMT_WORD T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, simt_words::Where where = {}) {
   const int lane = simt_words::lane(), first = lane & ~(width - 1), source = lane - int(delta);
-  return simt_words::shuffle(mask, value, source < first ? lane : source, where);
+  return simt_words::shuffle(mask, value, source < first ? lane : source, width, where);
 }
 template <class T>
 SIMT_WORD T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, simt_words::Where where = {}) {
   const int lane = simt_words::lane(), last = lane | (width - 1), source = lane ^ bits;
-  return simt_words::shuffle(mask, value, source > last ? lane : source, where);
+  return simt_words::shuffle(mask, value, source > last ? lane : source, width, where);
 }
 SIMT_WORD unsigned __ballot_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
   return simt_words::ballot(mask, predicate != 0, where);
@@ -116,33 +148,24 @@ SIMT_WORD int __all_sync(unsigned mask, int predicate, simt_words::Where where =
   return simt_words::ballot(mask, predicate != 0, where) == mask;
 }
 
-// One fiber runs at a time, so a plain read and write is atomic here.
 template <class T>
 SIMT_WORD T atomicAdd(T* address, std::type_identity_t<T> value) {
-  const T old = *address;
-  *address = old + value;
-  return old;
+  return simt_words::atomic(address, [&](T old) { return old + value; });
 }
 template <class T>
 SIMT_WORD T atomicMax(T* address, std::type_identity_t<T> value) {
-  const T old = *address;
-  if (value > old) *address = value;
-  return old;
+  return simt_words::atomic(address, [&](T old) { return value > old ? value : old; });
 }
 template <class T>
 SIMT_WORD T atomicExch(T* address, std::type_identity_t<T> value) {
-  const T old = *address;
-  *address = value;
-  return old;
+  return simt_words::atomic(address, [&](T) { return value; });
 }
 template <class T>
 SIMT_WORD T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
-  const T old = *address;
-  if (old == expected) *address = value;
-  return old;
+  return simt_words::atomic(address, [&](T old) { return old == expected ? value : old; });
 }
-SIMT_WORD void __threadfence() {}
-SIMT_WORD void __threadfence_block() {}
+SIMT_WORD void __threadfence() { softmax::device::simt::fence(softmax::device::simt::Scope::grid); }
+SIMT_WORD void __threadfence_block() { softmax::device::simt::fence(softmax::device::simt::Scope::block); }
 // A spinning wait must sleep, or the thread that it waits for never runs.
 SIMT_WORD void __nanosleep(unsigned) { softmax::device::simt::spin(); }
 
@@ -183,7 +206,8 @@ struct Grid {
 // Runs kernel(args...) to its end; throws simt::Fault at the first rule it breaks.
 template <class... P, class... A>
 SIMT_WORD void launch(void (*kernel)(P...), const Grid& grid, A... args) {
-  auto body = [&] { kernel(P(args)...); };
+  // Arguments are no memory of the kernel's, so their loads are not its loads.
+  auto body = [&]() __attribute__((no_sanitize_thread)) { kernel(P(args)...); };
   simt::run(
       {.grid = grid.blocks,
        .block = grid.threads,
