@@ -29,7 +29,7 @@ struct Problem {
   DataType in_type = DataType::fp32, out_type = DataType::fp32;
   const void* in = nullptr;
   void* out = nullptr;
-  int block = 0;              // threads a block, one of Traits::blocks
+  int block = 0;              // threads a block, one of Traits::blocks; 0 where the kernel chooses for itself
   void* stream = nullptr;     // the machine's stream; null is its default one
   void* workspace = nullptr;  // Kernel::workspace bytes, of any content
 
@@ -75,12 +75,13 @@ class Blocks {
 
 // Everything about a kernel that has a default. SOFTMAX_KERNEL takes them by name: `.blocks = {32}`.
 struct Traits {
-  Blocks blocks = {32, 64, 128, 256, 512, 1024};
+  Blocks blocks = {32, 64, 128, 256, 512, 1024};  // {0}: the kernel chooses for itself
   Algorithm algorithm = Algorithm::online;
   Summation summation = Summation::unknown;
   Exp exp = Exp::expf;
   Divide divide = Divide::ieee;
   int reads = 1, writes = 1;  // times the kernel goes over the matrix
+  int alignment = 4;          // bytes: input and output must begin at a multiple; a power of two
   bool cuda_only = false;
   std::string (*supports)(const Problem&) = nullptr;    // empty: yes; else the reason
   std::int64_t (*workspace)(const Problem&) = nullptr;  // bytes

@@ -46,6 +46,13 @@ std::string bad_pointers(const Problem& p) {
   return apart ? "" : "input and output overlap, and kernels are promised that they do not";
 }
 
+std::string misaligned(const Problem& p, int alignment) {
+  const auto astray = [alignment](const void* at) { return std::uintptr_t(at) % std::uintptr_t(alignment) != 0; };
+  if (!astray(p.in) && !astray(p.out)) return {};
+  return std::string(astray(p.in) ? "the input" : "the output") + " must begin at a multiple of " +
+         std::to_string(alignment) + " bytes";
+}
+
 // What the kernel may touch.
 std::vector<Region> regions(const Problem& p, std::int64_t workspace) {
   return {{"the input", p.in, p.rows, p.cols, p.in_stride, bytes_per_element(p.in_type), Region::Use::input},
@@ -85,6 +92,8 @@ std::string Kernel::unsupported(const Problem& p) const {
   if (p.in_type != DataType::fp32 || p.out_type != DataType::fp32)
     return label() + " takes fp32 to fp32, not " + std::string(softmax::name(p.in_type)) + " to " +
            std::string(softmax::name(p.out_type));
+  if (traits_.blocks[0] == 0 && p.block != 0)
+    return label() + " chooses its own block size, so ask for 0, not " + std::to_string(p.block);
   if (std::find(traits_.blocks.begin(), traits_.blocks.end(), p.block) == traits_.blocks.end())
     return label() + " takes blocks of " + list(traits_.blocks) + " threads, not " + std::to_string(p.block);
   if (traits_.cuda_only && machine().simulated()) return label() + " runs on a GPU only";
@@ -95,6 +104,8 @@ void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
   if (const std::string why = unsupported(p); !why.empty()) throw std::invalid_argument(why);
   if (p.empty()) return;
   if (const std::string why = bad_pointers(p); !why.empty()) throw std::invalid_argument(label() + ": " + why);
+  if (const std::string why = misaligned(p, traits_.alignment); !why.empty())
+    throw std::invalid_argument(label() + ": " + why);
   for (std::int64_t first = 0; first < p.rows; first += rows_per_launch) {
     Problem slice = p;
     slice.rows = std::min(rows_per_launch, p.rows - first);

@@ -1,6 +1,8 @@
 #include "properties/case.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <ostream>
@@ -70,6 +72,45 @@ rc::Gen<Schedule> schedules() {
   });
 }
 
+// A kernel of few shapes would have nearly every case drawn again, so what it does not take is fitted first: dense rows,
+// then the nearest smaller width that it takes, then such a number of rows.
+class Fit {
+ public:
+  explicit Fit(const Kernel& kernel) : kernel_(kernel) {
+    const auto takes = [&](std::int64_t rows, std::int64_t cols) {
+      return kernel.unsupported(problem_of({.rows = rows, .cols = cols, .block = kernel.traits().blocks[0]})).empty();
+    };
+    std::vector<std::int64_t> widths = column_list();
+    for (std::int64_t c = 6; c <= 9000; c += c < 300 ? 1 : 24) widths.push_back(c);
+    std::sort(widths.begin(), widths.end());
+    for (std::int64_t c : widths)
+      for (std::int64_t r : {1, 2, 3, 4, 8, 16, 32, 64, 128, 256})
+        if (takes(r, c)) {
+          cols_.push_back(c);
+          rows_.push_back(r);
+          break;
+        }
+    std::sort(rows_.begin(), rows_.end());
+  }
+
+  Case operator()(Case c) const {
+    if (takes(c) || cols_.empty()) return c;
+    c.in_padding = c.out_padding = 0;
+    if (!takes(c)) c.cols = nearest(cols_, c.cols);
+    if (!takes(c)) c.rows = nearest(rows_, c.rows);
+    return c;
+  }
+  bool takes(const Case& c) const { return kernel_.unsupported(problem_of(c)).empty(); }
+
+ private:
+  static std::int64_t nearest(const std::vector<std::int64_t>& sorted, std::int64_t to) {
+    const auto above = std::upper_bound(sorted.begin(), sorted.end(), to);
+    return above == sorted.begin() ? *above : *(above - 1);
+  }
+  const Kernel& kernel_;
+  std::vector<std::int64_t> cols_, rows_;
+};
+
 }  // namespace
 
 std::vector<std::int64_t> column_list() {
@@ -114,10 +155,41 @@ std::vector<Kind> masked_kinds() {
   return {Kind::mask_first, Kind::mask_last, Kind::mask_every_other, Kind::mask_all_but_one};
 }
 
+std::vector<std::vector<float>> special_rows() {
+  return {
+      {0, 1, 2, 3},
+      {1, 325, 749, 750},
+      {-25, 0, 25, 50},
+      {FLT_MAX, -FLT_MAX},
+      {FLT_MAX, FLT_MAX, FLT_MAX},
+      {-FLT_MAX, -FLT_MAX},
+      {0, -87.3f, -87.4f, -95, -103.2f, -104},
+      {5},
+      {-kInf},
+      {kInf},
+      {NAN},
+      {-kInf, 0},
+      {0, -kInf},
+      {-kInf, -kInf, 7, -kInf},
+      {1, NAN, 2},
+      {1, -NAN, 2},
+      {1, 2, std::bit_cast<float>(0x7fc00001u)},
+      {NAN, -kInf},
+      {1, kInf, -kInf},
+      {kInf, kInf},
+      {0.0f, -0.0f},
+      {1e-45f, -1e-45f, 1e-40f},
+      std::vector<float>(512, -1000),
+      std::vector<float>(1027, -2.45e5f),
+      std::vector<float>(300, -kInf),
+  };
+}
+
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << name(c.kind) << " " << c.rows << " x " << c.cols << " offset " << c.offset << " padding "
-             << c.in_padding << "/" << c.out_padding << " shift " << c.in_shift << "/" << c.out_shift << " block "
-             << c.block << " schedule " << to_string(c.schedule) << " seed " << c.seed;
+  out << name(c.kind) << " " << c.rows << " x " << c.cols << " offset " << c.offset << " padding " << c.in_padding
+      << "/" << c.out_padding << " shift " << c.in_shift << "/" << c.out_shift;
+  if (c.block != 0) out << " block " << c.block;
+  return out << " schedule " << to_string(c.schedule) << " seed " << c.seed;
 }
 
 Problem problem_of(const Case& c) {
@@ -142,7 +214,9 @@ rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<f
   // Half of the widths are any number, most of them small.
   auto cols = gen::weightedOneOf<std::int64_t>({{5, pick(column_list())}, {3, width(300)}, {2, width(9000)}});
   auto rows = pick<std::int64_t>({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 5, 5, 8, 8, 33, 130, 260});
-  auto shift = pick<int>({0, 0, 0, 0, 1, 2, 3});
+  // 64 elements are 256 bytes, the most that a kernel may ask for.
+  auto shift = gen::map(pick<int>({0, 0, 0, 0, 1, 2, 3}),
+                        [step = kernel.traits().alignment / int(sizeof(float))](int s) { return s * step % 64; });
   auto padding = pick<int>({0, 0, 0, 1, 5});
   auto any = gen::build<Case>(
       gen::set(&Case::kind, pick(kinds)), gen::set(&Case::rows, rows), gen::set(&Case::cols, cols),
@@ -150,11 +224,12 @@ rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<f
       gen::set(&Case::out_padding, padding), gen::set(&Case::in_shift, shift), gen::set(&Case::out_shift, shift),
       gen::set(&Case::block, pick(std::vector<int>(blocks.begin(), blocks.end()))),
       gen::set(&Case::schedule, schedules()), gen::set(&Case::seed, gen::cast<std::uint64_t>(below(1u << 30))));
-  auto bounded = gen::map(any, [](Case c) {
+  const Fit fit(kernel);
+  auto bounded = gen::map(any, [fit](Case c) {
     c.rows = std::min(c.rows, std::max<std::int64_t>(1, kElements / c.cols));
-    return c;
+    return fit(c);
   });
-  return gen::suchThat(bounded, [&kernel](const Case& c) { return kernel.unsupported(problem_of(c)).empty(); });
+  return gen::suchThat(bounded, [fit](const Case& c) { return fit.takes(c); });
 }
 
 }  // namespace softmax::properties

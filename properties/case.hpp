@@ -41,7 +41,7 @@ struct Case {
   float offset = 0;                     // added to every element
   int in_padding = 0, out_padding = 0;  // elements between a row's end and the next row's start
   int in_shift = 0, out_shift = 0;      // elements by which the pointers miss a 256-byte boundary
-  int block = 32;
+  int block = 32;                       // 0 where the kernel chooses for itself
   Schedule schedule = {};
   std::uint64_t seed = 0;
 };
@@ -53,7 +53,7 @@ Problem problem_of(const Case&);
 // Row-major, rows * cols, without padding.
 std::vector<float> values(const Case&);
 
-// Cases that a kernel takes: its block sizes; columns around every width that a warp, block, vector or tile might have, and
+// Cases that a kernel takes: its block sizes, shapes and alignment; columns around every width that a warp, block, vector or tile might have, and
 // some longer than any of them; at most 2^17 elements. Offsets at 0, where rounding is finest, up to where a sentinel
 // might sit.
 rc::Gen<Case> cases(const Kernel&, std::vector<Kind> kinds, std::vector<float> offsets = {0});
@@ -65,5 +65,8 @@ std::vector<std::int64_t> column_list();
 // The kinds without any -inf, and those with one.
 std::vector<Kind> finite_kinds();
 std::vector<Kind> masked_kinds();
+
+// Rows that no draw would find: the ends of float's range, where exp underflows, and every mix of NaN and infinities.
+std::vector<std::vector<float>> special_rows();
 
 }  // namespace softmax::properties

@@ -263,6 +263,23 @@ std::string undefined_rows_are_nan(const Kernel& k, const Case& c) {
   return {};
 }
 
+// What a kernel remembers, by address, by shape or by a sum of the input, must not answer for it: the same memory holds
+// other data, then the same with two elements exchanged.
+std::string answers_this_input(const Kernel& k, const Case& c) {
+  Case other = c;
+  other.seed = ~c.seed;
+  std::vector<std::vector<float>> inputs = {values(c), values(other), values(other)};
+  const std::uint64_t bits = random_bits(c.seed, 4);
+  float* const row = &inputs[2][std::size_t(bits % std::uint64_t(c.rows) * std::uint64_t(c.cols))];
+  const std::uint64_t from = bits / 1024 % std::uint64_t(c.cols);
+  std::swap(row[from], row[(from + std::uint64_t(c.cols) / 2) % std::uint64_t(c.cols)]);
+  constexpr const char* kWhen[] = {"", "other data in the same memory, ", "two elements exchanged, "};
+  const std::vector<Output> outputs = run(k, c, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (const std::string why = wrong_row(k, c, inputs[i], outputs[i].y); !why.empty()) return kWhen[i] + why;
+  return {};
+}
+
 std::string stays_inside(const Kernel& k, const Case& c) { return run(k, c).trespass; }
 
 template <auto... kinds>
@@ -300,6 +317,8 @@ constexpr Law kLaws[] = {
      masked_is_zero},
     {"undefined_rows_are_nan", "a NaN, a +inf or nothing but -inf makes its row NaN, and only that", finite_at_zero,
      undefined_rows_are_nan},
+    {"answers_this_input", "what the memory held before does not matter, nor what the kernel answered then",
+     only<Kind::normal, Kind::wide>, answers_this_input},
     {"stays_inside", "nothing is written but the output, and the input is as it was", any, stays_inside},
 };
 
@@ -311,6 +330,15 @@ const Law& law(std::string_view name) {
   for (const Law& l : kLaws)
     if (l.name == name) return l;
   throw std::out_of_range("no law is called " + std::string(name));
+}
+
+std::string wrong_row(const Kernel& k, const Case& c, const std::vector<float>& x, const std::vector<float>& y) {
+  return each_row(c, x, y, [&](std::span<const float> in, std::span<const float> out) -> std::string {
+    if (!std::isnan(reference::analyse(in).y[0])) return judge_elements(k, c, in, out);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!std::isnan(out[i])) return say("column ", i, ": ", out[i], ", not NaN, where x = ", in[i]);
+    return {};
+  });
 }
 
 std::string search(const Law& law, const Kernel& kernel, int count, std::uint64_t seed) {

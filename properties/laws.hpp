@@ -23,6 +23,9 @@ struct Law {
 std::span<const Law> laws();
 const Law& law(std::string_view name);  // throws std::out_of_range
 
+// The first row of y that is not the softmax of x's: off by more than the kernel's bound, or not NaN where it must be.
+std::string wrong_row(const Kernel&, const Case&, const std::vector<float>& x, const std::vector<float>& y);
+
 // Draws `count` cases as RapidCheck would and returns the first refutation or fault, with its case; empty if there is
 // none.
 std::string search(const Law&, const Kernel&, int count, std::uint64_t seed);

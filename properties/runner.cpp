@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 namespace softmax::properties {
 namespace {
@@ -23,60 +22,80 @@ struct Scheduled {
   Machine& machine;
 };
 
+// The memory of one case, in which a kernel may run many times.
+class Place {
+ public:
+  Place(const Kernel& kernel, const Case& c)
+      : kernel_(kernel),
+        case_(c),
+        problem_(problem_of(c)),
+        in_at_(std::size_t(c.in_shift) * sizeof(float)),
+        out_at_(std::size_t(c.out_shift) * sizeof(float)),
+        padded_(std::size_t(c.rows * problem_.in_stride), kTrap),
+        in_(kernel.machine(), padded_.size() * sizeof(float) + in_at_),
+        out_(kernel.machine(), std::size_t(c.rows * problem_.out_stride) * sizeof(float) + out_at_),
+        workspace_(kernel.machine(), std::size_t(kernel.workspace(problem_))) {
+    problem_.in = in_.floats() + c.in_shift;
+    problem_.out = out_.floats() + c.out_shift;
+    problem_.workspace = workspace_.data();
+  }
+
+  Output run(const std::vector<float>& x) {
+    for (std::int64_t r = 0; r < case_.rows; ++r)
+      std::copy_n(x.begin() + r * case_.cols, case_.cols, padded_.begin() + r * problem_.in_stride);
+    in_.upload(padded_.data(), padded_.size() * sizeof(float), in_at_);
+    {
+      const Scheduled scheduled(kernel_.machine(), case_.schedule);
+      kernel_.launch(problem_);
+      kernel_.machine().synchronize();
+    }
+    std::vector<float> out(std::size_t(case_.rows * problem_.out_stride));
+    out_.download(out.data(), out.size() * sizeof(float), out_at_);
+    Output result;
+    result.y.resize(x.size());
+    for (std::int64_t r = 0; r < case_.rows; ++r)
+      std::copy_n(out.begin() + r * problem_.out_stride, case_.cols, result.y.begin() + r * case_.cols);
+    result.trespass = trespass(out);
+    return result;
+  }
+
+ private:
+  std::string trespass(const std::vector<float>& out) const {
+    std::vector<float> back(padded_.size());
+    in_.download(back.data(), back.size() * sizeof(float), in_at_);
+    const auto bits = [](float v) { return std::bit_cast<std::uint32_t>(v); };
+    constexpr std::uint32_t kUntouched = kPoison * 0x01010101u;
+    const std::int64_t in_stride = problem_.in_stride, out_stride = problem_.out_stride;
+    for (std::size_t i = 0; i < back.size(); ++i)
+      if (bits(back[i]) != bits(padded_[i])) return "changed" + place(std::int64_t(i), in_stride, "input");
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (std::int64_t(i) % out_stride >= case_.cols && bits(out[i]) != kUntouched)
+        return "wrote between the rows of" + place(std::int64_t(i), out_stride, "output");
+    if (const std::string damage = in_.damage(); !damage.empty()) return "input: " + damage;
+    if (const std::string damage = out_.damage(); !damage.empty()) return "output: " + damage;
+    if (const std::string damage = workspace_.damage(); !damage.empty()) return "workspace: " + damage;
+    const int threads = kernel_.machine().last_launch().threads;
+    if (problem_.empty() || case_.block == 0 || threads == case_.block) return {};
+    return "was launched with " + std::to_string(threads) + " threads a block, not " + std::to_string(case_.block);
+  }
+
+  const Kernel& kernel_;
+  const Case& case_;
+  Problem problem_;
+  std::size_t in_at_, out_at_;
+  std::vector<float> padded_;
+  Buffer in_, out_, workspace_;
+};
+
 }  // namespace
 
-Output run(const Kernel& kernel, const Case& c, const std::vector<float>& x) {
-  Machine& machine = kernel.machine();
-  Problem p = problem_of(c);
-  std::vector<float> padded(std::size_t(c.rows * p.in_stride), kTrap), back(padded.size());
-  std::vector<float> out(std::size_t(c.rows * p.out_stride));
-  for (std::int64_t r = 0; r < c.rows; ++r)
-    std::copy_n(x.begin() + r * c.cols, c.cols, padded.begin() + r * p.in_stride);
+Output run(const Kernel& kernel, const Case& c, const std::vector<float>& x) { return Place(kernel, c).run(x); }
 
-  const std::size_t in_at = std::size_t(c.in_shift) * sizeof(float), out_at = std::size_t(c.out_shift) * sizeof(float);
-  const std::size_t in_bytes = padded.size() * sizeof(float), out_bytes = out.size() * sizeof(float);
-  Buffer in_memory(machine, in_bytes + in_at), out_memory(machine, out_bytes + out_at);
-  Buffer workspace(machine, std::size_t(kernel.workspace(p)));
-  in_memory.upload(padded.data(), in_bytes, in_at);
-  p.in = in_memory.floats() + c.in_shift;
-  p.out = out_memory.floats() + c.out_shift;
-  p.workspace = workspace.data();
-  {
-    const Scheduled scheduled(machine, c.schedule);
-    kernel.launch(p);
-    machine.synchronize();
-  }
-  in_memory.download(back.data(), in_bytes, in_at);
-  out_memory.download(out.data(), out_bytes, out_at);
-
-  Output result;
-  result.y.resize(x.size());
-  for (std::int64_t r = 0; r < c.rows; ++r)
-    std::copy_n(out.begin() + r * p.out_stride, c.cols, result.y.begin() + r * c.cols);
-
-  const auto bits = [](float v) { return std::bit_cast<std::uint32_t>(v); };
-  constexpr std::uint32_t kUntouched = kPoison * 0x01010101u;
-  const auto first = [](std::int64_t count, auto wrong) {
-    std::int64_t i = 0;
-    while (i < count && !wrong(std::size_t(i))) ++i;
-    return i < count ? std::optional(i) : std::nullopt;
-  };
-  if (const auto i = first(c.rows * p.in_stride, [&](std::size_t k) { return bits(back[k]) != bits(padded[k]); }))
-    result.trespass = "changed" + place(*i, p.in_stride, "input");
-  else if (const auto o = first(c.rows * p.out_stride, [&](std::size_t k) {
-             return std::int64_t(k) % p.out_stride >= c.cols && bits(out[k]) != kUntouched;
-           }))
-    result.trespass = "wrote between the rows of" + place(*o, p.out_stride, "output");
-  else if (const std::string damage = in_memory.damage(); !damage.empty())
-    result.trespass = "input: " + damage;
-  else if (const std::string harm = out_memory.damage(); !harm.empty())
-    result.trespass = "output: " + harm;
-  else if (const std::string scratch = workspace.damage(); !scratch.empty())
-    result.trespass = "workspace: " + scratch;
-  else if (const int threads = machine.last_launch().threads; !p.empty() && threads != c.block)
-    result.trespass =
-        "was launched with " + std::to_string(threads) + " threads a block, not " + std::to_string(c.block);
-  return result;
+std::vector<Output> run(const Kernel& kernel, const Case& c, std::span<const std::vector<float>> inputs) {
+  Place place(kernel, c);
+  std::vector<Output> outputs;
+  for (const std::vector<float>& x : inputs) outputs.push_back(place.run(x));
+  return outputs;
 }
 
 }  // namespace softmax::properties

@@ -39,6 +39,7 @@ constexpr Saboteur kSaboteurs[] = {
     {"coarse_input", "shift_is_bounded"},
     {"above_one", "in_range"},
     {"forgetful", "repeats"},
+    {"remembers", "answers_this_input"},
 };
 
 const Kernel* find(std::string_view name, std::string_view machine) {

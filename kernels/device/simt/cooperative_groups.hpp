@@ -12,7 +12,15 @@ class thread_block {
  public:
   SIMT_WORD unsigned thread_rank() const { return simt::thread_rank(); }
   SIMT_WORD unsigned size() const { return unsigned(simt::block_size().count()); }
+  SIMT_WORD unsigned num_threads() const { return size(); }
+  SIMT_WORD dim3 thread_index() const { return as_dim3(simt::thread_index()); }
+  SIMT_WORD dim3 group_index() const { return as_dim3(simt::block_index()); }
+  SIMT_WORD dim3 dim_threads() const { return as_dim3(simt::block_size()); }
+  SIMT_WORD dim3 group_dim() const { return dim_threads(); }
   SIMT_WORD void sync(simt::Where where = {}) const { simt::barrier(simt::Scope::block, false, where); }
+
+ private:
+  SIMT_WORD static dim3 as_dim3(simt::Index i) { return {i.x, i.y, i.z}; }
 };
 SIMT_WORD thread_block this_thread_block() { return {}; }
 
@@ -24,6 +32,7 @@ class thread_block_tile {
  public:
   SIMT_WORD unsigned thread_rank() const { return simt::thread_rank() % Size; }
   SIMT_WORD static constexpr unsigned size() { return Size; }
+  SIMT_WORD static constexpr unsigned num_threads() { return Size; }
   SIMT_WORD unsigned meta_group_rank() const { return simt::thread_rank() / Size; }
   SIMT_WORD unsigned meta_group_size() const { return (unsigned(simt::block_size().count()) + Size - 1) / Size; }
   SIMT_WORD void sync(simt::Where where = {}) const {
@@ -38,8 +47,17 @@ class thread_block_tile {
     return __shfl_down_sync(mask(), value, delta, Size, where);
   }
   template <class T>
+  SIMT_WORD T shfl_up(T value, unsigned delta, simt::Where where = {}) const {
+    return __shfl_up_sync(mask(), value, delta, Size, where);
+  }
+  template <class T>
   SIMT_WORD T shfl_xor(T value, unsigned bits, simt::Where where = {}) const {
     return __shfl_xor_sync(mask(), value, int(bits), Size, where);
+  }
+  SIMT_WORD int any(int predicate, simt::Where where = {}) const { return __any_sync(mask(), predicate, where); }
+  SIMT_WORD int all(int predicate, simt::Where where = {}) const { return __all_sync(mask(), predicate, where); }
+  SIMT_WORD unsigned ballot(int predicate, simt::Where where = {}) const {  // the tile's first lane is bit 0
+    return __ballot_sync(mask(), predicate, where) >> simt::thread_rank() % 32 / Size * Size;
   }
   SIMT_WORD unsigned mask() const {
     const unsigned first = simt::thread_rank() % 32 / Size * Size;
@@ -50,6 +68,29 @@ template <unsigned Size>
 SIMT_WORD thread_block_tile<Size> tiled_partition(const thread_block&) {
   return {};
 }
+template <unsigned Size, unsigned Outer>
+SIMT_WORD thread_block_tile<Size> tiled_partition(const thread_block_tile<Outer>&) {
+  static_assert(Size <= Outer);
+  return {};
+}
+template <class Group>
+SIMT_WORD void sync(const Group& group, simt::Where where = {}) {
+  group.sync(where);
+}
+
+// What reduce combines with.
+template <class T>
+struct plus {
+  SIMT_WORD T operator()(T a, T b) const { return a + b; }
+};
+template <class T>
+struct greater {
+  SIMT_WORD T operator()(T a, T b) const { return a > b ? a : b; }
+};
+template <class T>
+struct less {
+  SIMT_WORD T operator()(T a, T b) const { return a < b ? a : b; }
+};
 
 // All lanes get op over the values of all lanes, combined along a butterfly.
 template <unsigned Size, class T, class Op>

@@ -23,6 +23,7 @@
 #define blockIdx (::softmax::device::simt::block_index())
 #define blockDim (::softmax::device::simt::block_size())
 #define gridDim (::softmax::device::simt::grid_size())
+#define warpSize 32
 
 // SHARED(name, float[32]) declares one variable for the whole block, SHARED_DYNAMIC(name, float) points at what the
 // launch asked for.
@@ -67,6 +68,23 @@ struct alignas(16) float4 {
   SIMT_WORD float4(const float4& other) : all(other.all) {}
   SIMT_WORD float4& operator=(const float4& other) { return all = other.all, *this; }
 };
+struct alignas(16) int4 {
+  union {
+    struct {
+      int x, y, z, w;
+    };
+    int all __attribute__((vector_size(16)));
+  };
+  int4() = default;
+  SIMT_WORD int4(int x, int y, int z, int w) : x(x), y(y), z(z), w(w) {}
+  SIMT_WORD int4(const int4& other) : all(other.all) {}
+  SIMT_WORD int4& operator=(const int4& other) { return all = other.all, *this; }
+};
+struct float3 {
+  float x, y, z;
+};
+SIMT_WORD int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+SIMT_WORD float3 make_float3(float x, float y, float z) { return {x, y, z}; }
 SIMT_WORD float2 make_float2(float x, float y) { return {x, y}; }
 SIMT_WORD float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
@@ -141,6 +159,12 @@ SIMT_WORD T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, si
 SIMT_WORD unsigned __ballot_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
   return simt_words::ballot(mask, predicate != 0, where);
 }
+// Of a warp that has not diverged; CUDA promises nothing about any other.
+SIMT_WORD unsigned __activemask() {
+  const unsigned first = softmax::device::simt::thread_rank() / 32 * 32;
+  const unsigned lanes = unsigned(softmax::device::simt::block_size().count()) - first;
+  return lanes >= 32 ? ~0u : (1u << lanes) - 1;
+}
 SIMT_WORD int __any_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
   return simt_words::ballot(mask, predicate != 0, where) != 0;
 }
@@ -155,6 +179,25 @@ SIMT_WORD T atomicAdd(T* address, std::type_identity_t<T> value) {
 template <class T>
 SIMT_WORD T atomicMax(T* address, std::type_identity_t<T> value) {
   return simt_words::atomic(address, [&](T old) { return value > old ? value : old; });
+}
+template <class T>
+SIMT_WORD T atomicMin(T* address, std::type_identity_t<T> value) {
+  return simt_words::atomic(address, [&](T old) { return value < old ? value : old; });
+}
+template <class T>
+SIMT_WORD T atomicSub(T* address, std::type_identity_t<T> value) {
+  return simt_words::atomic(address, [&](T old) { return old - value; });
+}
+template <class T>
+SIMT_WORD T atomicAnd(T* address, std::type_identity_t<T> value) {
+  return simt_words::atomic(address, [&](T old) { return old & value; });
+}
+template <class T>
+SIMT_WORD T atomicOr(T* address, std::type_identity_t<T> value) {
+  return simt_words::atomic(address, [&](T old) { return old | value; });
+}
+SIMT_WORD unsigned atomicInc(unsigned* address, unsigned last) {
+  return simt_words::atomic(address, [&](unsigned old) { return old >= last ? 0 : old + 1; });
 }
 template <class T>
 SIMT_WORD T atomicExch(T* address, std::type_identity_t<T> value) {
@@ -181,14 +224,56 @@ template <class T>
 SIMT_WORD void __stcs(T* address, T value) {
   *address = value;
 }
+template <class T>
+SIMT_WORD T __ldca(const T* address) {
+  return *address;
+}
+template <class T>
+SIMT_WORD T __ldcg(const T* address) {
+  return *address;
+}
+template <class T>
+SIMT_WORD void __stcg(T* address, T value) {
+  *address = value;
+}
+template <class T>
+SIMT_WORD void __stwt(T* address, T value) {
+  *address = value;
+}
 SIMT_WORD unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 SIMT_WORD float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+SIMT_WORD int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+SIMT_WORD float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 SIMT_WORD float __expf(float x) { return expf(x); }
+SIMT_WORD float __exp10f(float x) { return exp10f(x); }
+SIMT_WORD float __logf(float x) { return logf(x); }
+SIMT_WORD float __log2f(float x) { return log2f(x); }
 SIMT_WORD float __fdividef(float x, float y) { return x / y; }
-SIMT_WORD int min(int a, int b) { return b < a ? b : a; }
-SIMT_WORD int max(int a, int b) { return a < b ? b : a; }
-SIMT_WORD long min(long a, long b) { return b < a ? b : a; }
-SIMT_WORD long max(long a, long b) { return a < b ? b : a; }
+SIMT_WORD float __fdiv_rn(float x, float y) { return x / y; }
+SIMT_WORD float __frcp_rn(float x) { return 1 / x; }
+SIMT_WORD float __fadd_rn(float x, float y) { return x + y; }
+SIMT_WORD float __fsub_rn(float x, float y) { return x - y; }
+SIMT_WORD float __fmul_rn(float x, float y) { return x * y; }
+SIMT_WORD float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+#if !__GLIBC_PREREQ(2, 42)  // which has its own
+SIMT_WORD float rsqrtf(float x) { return 1 / sqrtf(x); }
+#endif
+
+#define SIMT_MIN_MAX(type)                                     \
+  SIMT_WORD type min(type a, type b) { return b < a ? b : a; } \
+  SIMT_WORD type max(type a, type b) { return a < b ? b : a; }
+SIMT_MIN_MAX(int)
+SIMT_MIN_MAX(unsigned)
+SIMT_MIN_MAX(long)
+SIMT_MIN_MAX(unsigned long)
+SIMT_MIN_MAX(long long)
+SIMT_MIN_MAX(unsigned long long)
+#undef SIMT_MIN_MAX
+// As fminf and fmaxf, they drop a NaN.
+SIMT_WORD float min(float a, float b) { return fminf(a, b); }
+SIMT_WORD float max(float a, float b) { return fmaxf(a, b); }
+SIMT_WORD double min(double a, double b) { return fmin(a, b); }
+SIMT_WORD double max(double a, double b) { return fmax(a, b); }
 
 }  // namespace SOFTMAX_BACKEND
 
