@@ -248,8 +248,8 @@ class Judge {
 
   // A shape of full rows that shows what a pattern of access costs.
   void traffic() {
-    for (const Case c : {dense(64, 1571), dense(64, 1572), dense(64, 1568), dense(64, 1536), dense(64, 1024),
-                         dense(64, 512), dense(64, 256), dense(64, 128)}) {
+    for (const Case& c : {dense(64, 1571), dense(64, 1572), dense(64, 1568), dense(64, 1536), dense(64, 1024),
+                          dense(64, 512), dense(64, 256), dense(64, 128)}) {
       if (!takes(c)) continue;
       observer_.doing("the counters, " + to_string(c));
       machine_.watch(Watch::count);

@@ -24,6 +24,12 @@
 #define blockDim (::softmax::device::simt::block_size())
 #define gridDim (::softmax::device::simt::grid_size())
 #define warpSize 32
+// The C library has declared, but not defined, functions of these names.
+#define __expf softmax_expf
+#define __exp10f softmax_exp10f
+#define __logf softmax_logf
+#define __log2f softmax_log2f
+#define __powf softmax_powf
 
 // SHARED(name, float[32]) declares one variable for the whole block, SHARED_DYNAMIC(name, float) points at what the
 // launch asked for.
@@ -248,6 +254,7 @@ SIMT_WORD float __expf(float x) { return expf(x); }
 SIMT_WORD float __exp10f(float x) { return exp10f(x); }
 SIMT_WORD float __logf(float x) { return logf(x); }
 SIMT_WORD float __log2f(float x) { return log2f(x); }
+SIMT_WORD float __powf(float x, float y) { return powf(x, y); }
 SIMT_WORD float __fdividef(float x, float y) { return x / y; }
 SIMT_WORD float __fdiv_rn(float x, float y) { return x / y; }
 SIMT_WORD float __frcp_rn(float x) { return 1 / x; }
