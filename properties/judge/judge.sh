@@ -5,7 +5,7 @@
 # compile <target> <log> <file>: builds a module; where that fails, shows what the compiler says of the file.
 compile() {
   if cmake --build "$build" --target "$1" </dev/null >"$2" 2>&1; then return; fi
-  grep -vE '^(\[[0-9]+/|FAILED: |ninja: |[^ ]*/(ccache|c\+\+|g\+\+|nvcc) |cd /)' "$2" |
+  grep -vE '^(\[[0-9]+/|FAILED: |ninja: |.* -[co] [^ ]+/(cpu|gpu)\.cu)' "$2" |
     sed "s|$(readlink -f -- "$3")|$3|g" | head -n 40 >&2
   return 1
 }

@@ -139,7 +139,7 @@ std::string judge_all(const Arguments& a, Message& message) {
     if (why.empty() && kernel->traits().cuda_only && kernel->machine().simulated()) why = "it runs on a GPU only";
     std::printf("on the %s\n", why.empty() ? kernel->machine().name().c_str() : id.c_str());
     if (why.empty()) {
-      std::printf("rules\n");
+      std::printf("laws%32s\n", "cases");
       report = judge(*kernel, a.options, observer);
     } else {
       report.machine = id;

@@ -16,7 +16,9 @@
 namespace softmax::device::plain {
 inline namespace SOFTMAX_BACKEND {
 // A launch that the GPU refuses says so here, or nowhere.
-inline void check_launch() { SOFTMAX_CUDA_CHECK(cudaGetLastError()); }
+inline void begin_launch(const Problem&) {}
+inline void end_launch() { SOFTMAX_CUDA_CHECK(cudaGetLastError()); }
+inline std::int64_t workspace(const Problem&) { return 0; }
 }  // namespace SOFTMAX_BACKEND
 }  // namespace softmax::device::plain
 
@@ -55,10 +57,44 @@ class Launch {
   simt::Geometry geometry_;
 };
 
-SIMT_WORD void check_launch() {}
 // The judge knows this sentence: it is no fault of the kernel's.
 [[noreturn]] SIMT_WORD void refuse(const char* what) {
   throw std::runtime_error(std::string("the CPU device has no ") + what);
+}
+
+// Memory that a launch function allocates comes out of the workspace, which the checks know, and goes back before it ends.
+struct Scratch {
+  char *next = nullptr, *end = nullptr;
+  int pieces = 0;
+};
+inline Scratch scratch;
+SIMT_WORD std::int64_t workspace(const Problem& p) { return 8 * p.rows * p.cols + 1024 * p.rows + (1 << 16); }
+SIMT_WORD void begin_launch(const Problem& p) {
+  scratch.next = static_cast<char*>(p.workspace);
+  scratch.end = scratch.next ? scratch.next + workspace(p) : nullptr;
+  scratch.pieces = 0;
+}
+SIMT_WORD void end_launch() {
+  if (scratch.pieces > 0) refuse("memory that outlives a launch (cudaMalloc without cudaFree)");
+}
+SIMT_WORD void* allocate(std::size_t bytes) {
+  char* const piece = scratch.next;
+  const std::size_t rounded = (bytes + 255) / 256 * 256;
+  if (rounded > std::size_t(scratch.end - scratch.next)) refuse("memory of that size for cudaMalloc");
+  scratch.next += rounded;
+  ++scratch.pieces;
+  return piece;
+}
+// As a kernel of its own, so that what it writes counts as written.
+SIMT_WORD void set(void* to, int value, std::size_t bytes) {
+  if (bytes == 0) return;
+  Launch(unsigned((bytes + 4095) / 4096), 32)(
+      [](unsigned char* at, unsigned char byte, std::size_t count) {
+        for (std::size_t i = blockIdx.x * std::size_t(4096) + threadIdx.x;
+             i < count && i < (blockIdx.x + 1) * std::size_t(4096); i += 32)
+          at[i] = byte;
+      },
+      static_cast<unsigned char*>(to), static_cast<unsigned char>(value), bytes);
 }
 
 }  // namespace SOFTMAX_BACKEND
@@ -124,23 +160,37 @@ SIMT_WORD cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
   return *blocks = softmax::device::simt::Limits::kThreadsPerProcessor / threads, cudaSuccess;
 }
 
-// Memory of a launch's own would be memory that no check knows; a file may name these where it is not judged.
+template <class T>
+SIMT_WORD cudaError_t cudaMalloc(T** to, size_t bytes) {
+  *to = static_cast<T*>(softmax::device::plain::allocate(bytes));
+  return cudaSuccess;
+}
+template <class T>
+SIMT_WORD cudaError_t cudaMallocAsync(T** to, size_t bytes, cudaStream_t) {
+  return cudaMalloc(to, bytes);
+}
+SIMT_WORD cudaError_t cudaFree(void* piece) {
+  return softmax::device::plain::scratch.pieces -= piece != nullptr, cudaSuccess;
+}
+SIMT_WORD cudaError_t cudaFreeAsync(void* piece, cudaStream_t) { return cudaFree(piece); }
+SIMT_WORD cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  return softmax::device::plain::set(to, value, bytes), cudaSuccess;
+}
+SIMT_WORD cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t = nullptr) {
+  return cudaMemset(to, value, bytes);
+}
+
+// A file may name these where it is not judged.
 #define SOFTMAX_REFUSED(name)               \
   template <class... A>                     \
   SIMT_WORD cudaError_t name(const A&...) { \
     softmax::device::plain::refuse(#name);  \
   }
-SOFTMAX_REFUSED(cudaMalloc)
-SOFTMAX_REFUSED(cudaMallocAsync)
 SOFTMAX_REFUSED(cudaMallocManaged)
 SOFTMAX_REFUSED(cudaMallocHost)
-SOFTMAX_REFUSED(cudaFree)
-SOFTMAX_REFUSED(cudaFreeAsync)
 SOFTMAX_REFUSED(cudaFreeHost)
 SOFTMAX_REFUSED(cudaMemcpy)
 SOFTMAX_REFUSED(cudaMemcpyAsync)
-SOFTMAX_REFUSED(cudaMemset)
-SOFTMAX_REFUSED(cudaMemsetAsync)
 SOFTMAX_REFUSED(cudaEventCreate)
 SOFTMAX_REFUSED(cudaEventRecord)
 SOFTMAX_REFUSED(cudaEventSynchronize)

@@ -92,7 +92,7 @@ std::string to_string(const Ruling& r) {
           : !idle     ? "held"
           : r.stopped ? "stopped"
                       : "-")
-      << std::setw(24) << r.name << std::right << std::setw(4) << r.held << "  ";
+      << std::setw(24) << r.name << std::right << std::setw(4) << (broken ? "" : std::to_string(r.held)) << "  ";
   if (!broken) {
     out << r.statement << "\n";
     if (r.stopped > 0) out << std::string(40, ' ') << plural(std::size_t(r.stopped), "case") << " ended in a finding\n";
@@ -121,21 +121,22 @@ std::string to_string(const Report& r) {
 }
 
 std::string verdict(const std::vector<Report>& reports) {
-  std::size_t broken = 0, findings = 0, judged = 0;
+  std::size_t broken = 0, laws = 0, findings = 0, judged = 0;
   std::string where, limits, why;
   for (const Report& r : reports) {
     if (!r.not_judged.empty()) {
-      why += (why.empty() ? "" : "; ") + (r.machine.empty() ? "" : "the " + r.machine + ": ") + r.not_judged;
+      why += (why.empty() ? "" : "; ") + r.not_judged;
       continue;
     }
     ++judged;
     broken = std::max(broken, std::size_t(r.broken()));
+    laws = std::max(laws, r.rulings.size());
     findings = std::max(findings, r.findings.size());
     where += (where.empty() ? "the " : " and the ") + r.machine;
     limits = r.limits;
   }
   if (judged == 0) return "NOT JUDGED - " + why;
-  const std::string rules = plural(broken, "rule") + " broken";
+  const std::string rules = std::to_string(broken) + " of " + plural(laws, "law") + " broken";
   if (broken > 0 || findings > 0)
     return "WRONG - " + (broken == 0 ? "" : rules) + (broken > 0 && findings > 0 ? ", " : "") +
            (findings == 0 ? "" : plural(findings, "finding")) + " on " + where;

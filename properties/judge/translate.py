@@ -170,7 +170,7 @@ def shared(text, code):
 def launches(text, code):
     """`f<<<grid, block>>>(a, b)` becomes a call of plain.hpp's Launch."""
     edits = Edits(text)
-    for match in re.finditer(r"<<<", code):
+    for match in re.finditer(r"<<\s*<", code):  # formatters that know no CUDA leave a space
         number = line_of(text, match.start())
         start = len(code[:match.start()].rstrip())
         if code[start - 1:start] == ">":  # template arguments
@@ -184,16 +184,16 @@ def launches(text, code):
         if not name:
             raise Refusal(f"line {number}: no kernel's name stands before <<<")
         start = name.start()
-        end = code.find(">>>", match.end())
-        if end < 0:
+        close = re.compile(r">>\s*>").search(code, match.end())
+        if not close:
             raise Refusal(f"line {number}: <<< without >>>")
-        opening = re.match(r"\s*\(", code[end + 3:])
+        opening = re.compile(r"\s*\(").match(code, close.end())
         if not opening:
             raise Refusal(f"line {number}: no arguments follow the launch")
-        args_from = end + 3 + opening.end()
+        args_from = opening.end()
         args_to = closing(code, args_from - 1)
         name = text[start:match.start()].strip()
-        config, args = text[match.end():end].strip(), text[args_from:args_to].strip()
+        config, args = text[match.end():close.start()].strip(), text[args_from:args_to].strip()
         by = (f"::softmax::device::plain::Launch({config})([=](auto... a) __attribute__((no_sanitize_thread)) "
               f"{{ {name}(a...); }}{', ' if args else ''}{args})")
         edits.replace(start, args_to + 1, by)
@@ -317,10 +317,11 @@ void softmax_judge_launch(const ::softmax::Problem& p) {{
   [[maybe_unused]] float* const in = static_cast<float*>(const_cast<void*>(p.in));
   [[maybe_unused]] const int N = int(p.rows), C = int(p.cols);
   [[maybe_unused]] const cudaStream_t stream = static_cast<cudaStream_t>(p.stream);
+  ::softmax::device::plain::begin_launch(p);
 #line {line} "{path}"
   {launch};
 #line 1 "the launch function of {name}"
-  ::softmax::device::plain::check_launch();
+  ::softmax::device::plain::end_launch();
 }}
 std::string softmax_judge_supports(const ::softmax::Problem& p) {{
   if (p.in_stride != p.cols || p.out_stride != p.cols) return "takes dense rows only";
@@ -331,7 +332,7 @@ std::string softmax_judge_supports(const ::softmax::Problem& p) {{
 }}
 #line 1 "{path}"
 SOFTMAX_KERNEL(1, "{stem}", "a plain CUDA file", softmax_judge_launch, .blocks = {{0}}, .exp = ::softmax::Exp::{exp},
-               .divide = ::softmax::Divide::{divide}, .alignment = 256, .supports = softmax_judge_supports)
+               .divide = ::softmax::Divide::{divide}, .alignment = 256, .supports = softmax_judge_supports{workspace})
 """
 
 
@@ -380,6 +381,7 @@ def translate(path):
         quoted = takes.replace("\\", "\\\\").replace('"', '\\"')
         return ('#include "properties/judge/plain.hpp"\n' + head + body + WRAPPER.format(
             line=stated["launch"][0][0], launch=launch, path=path.resolve(), name=path.name, stem=path.stem, exp=exp,
+            workspace=", .workspace = ::softmax::device::plain::workspace" if re.search(r"\bcudaMalloc", code) else "",
             divide=divide, takes=takes, takes_text=quoted, takes_line=takes_line))
 
     text, launch = rename(text, code), re.sub(r"\bsoftmax\b", "softmax_", stated["launch"][0][1])

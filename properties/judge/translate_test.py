@@ -85,6 +85,7 @@ class Launches(unittest.TestCase):
         self.check("k <<< dim3(N, 1), B >>> (a);", "k", "dim3(N, 1), B", "a")
         self.check("k<float, 4><<<g, b, n * sizeof(float), s>>>(f(a, b), c);", "k<float, 4>", "g, b, n * sizeof(float), s",
                    "f(a, b), c")
+        self.check("k << <N, 256 >> > (a);", "k", "N, 256", "a")
         self.check("my::ns::k<<<1, 2>>>(a);", "my::ns::k", "1, 2", "a")
         self.check("k<pair<int, int>><<<1, 2>>>(a);", "k<pair<int, int>>", "1, 2", "a")
 
