@@ -154,17 +154,20 @@ __global__ void one_buffer_too_few(Args a) {
 }
 FAULT(2029, one_buffer_too_few, 64, "one barrier a round, but a single buffer")
 
-__global__ void blocks_overlap(Args a) {
+// Both blocks of a row leave their maximum in one word, and each takes what it finds there for the other's.
+__global__ void blocks_share_a_word(Args a) {
   SHARED(words, float[32]);
   const unsigned row = blockIdx.x / 2, half = blockIdx.x % 2;
   const float* x = a.in + row * a.in_stride;
-  float* y = a.out + row * a.out_stride;
-  const float max = block_max(words, max_of(x, 0, a.cols));
-  const float sum = block_sum(words, sum_of(x, 0, a.cols, max));
-  const long from = half ? a.cols / 2 : 0, to = half ? a.cols : a.cols / 2 + 1;
-  for (long i = from + threadIdx.x; i < to; i += blockDim.x) y[i] = expf(x[i] - max) / sum;  // fault: race
+  const long middle = a.cols / 2, from = half ? middle : 0, to = half ? a.cols : middle;
+  const float mine = block_max(words, max_of(x, from, to));
+  if (threadIdx.x == 0) a.partial[row] = mine;  // fault: race
+  cg::this_grid().sync();
+  const float max = fmaxf(mine, a.partial[row]), sum = block_sum(words, sum_of(x, 0, a.cols, max));
+  write(a.out + row * a.out_stride, x, from, to, max, sum);
 }
-FAULT(2030, blocks_overlap, 64, "two blocks a row, and both write its middle", .blocks = 2)
+FAULT(2030, blocks_share_a_word, 64, "two blocks a row, one word for the maxima of both", .blocks = 2,
+      .cooperative = true)
 
 // Two blocks a row find its maximum together. Each publishes its own and waits for the other's.
 __global__ void flag_without_release(Args a) {
