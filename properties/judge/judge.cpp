@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "benchmarks/session.hpp"
@@ -35,6 +36,15 @@ std::vector<std::string> lines_of(std::string text, const Kernel& kernel) {
   return lines;
 }
 
+// ", the row being -inf, 1", if it is short.
+std::string list(const std::vector<float>& x) {
+  if (x.size() > 8) return {};
+  std::ostringstream out;
+  out << ", the row being";
+  for (std::size_t i = 0; i < x.size(); ++i) out << (i ? ", " : " ") << x[i];
+  return out.str();
+}
+
 class Judge {
  public:
   Judge(const Kernel& kernel, const Options& options, const Observer& observer)
@@ -60,6 +70,7 @@ class Judge {
   struct Outcome {
     std::string why;                    // empty, or how the law is broken
     bool stopped = false;               // the law could not be asked
+    bool found = false;                 // there are findings
     std::vector<std::string> findings;  // keys of those never seen before
   };
   using Refute = std::function<std::string()>;
@@ -88,7 +99,7 @@ class Judge {
       outcome.stopped = true;
       return outcome;
     } catch (const std::exception& e) {
-      outcome.stopped = true;
+      outcome.stopped = outcome.found = true;
       outcome.findings = note(e.what(), c);
     }
     if (given_up()) return outcome;
@@ -181,6 +192,7 @@ class Judge {
         break;
       }
       ++(outcome.stopped ? ruling.stopped : ruling.held);
+      if (ruling.held == 0 && ruling.stopped == kCasesAtLeast) break;
     }
     return ruling;
   }
@@ -216,9 +228,8 @@ class Judge {
       for (const std::int64_t rows : {4, 8, 32, 256})
         if (!takes(c)) c.rows = rows;
       if (!takes(c) || given_up() || now() > end) continue;
-      const std::size_t findings = report_.findings.size();
       const Outcome outcome = example(ruling, c, properties::values(c));
-      const bool bad = !outcome.why.empty() || outcome.stopped || report_.findings.size() > findings;
+      const bool bad = !outcome.why.empty() || outcome.stopped || outcome.found;
       (bad ? wrong : right).push_back(cols);
     }
     if (report_.limits.empty()) report_.hint = describe_widths(right, wrong);
@@ -229,7 +240,12 @@ class Judge {
     Ruling ruling{
         "special_rows", "one row each: the ends of float's range, NaN and infinities in every mix", 0, 0, {}, {}};
     for (const std::vector<float>& x : properties::special_rows())
-      if (const Case c = dense(1, std::int64_t(x.size())); takes(c) && !given_up()) example(ruling, c, x);
+      if (const Case c = dense(1, std::int64_t(x.size())); takes(c) && !given_up()) {
+        const bool fine = ruling.why.empty();
+        example(ruling, c, x);
+        if (fine && !ruling.why.empty()) ruling.why += list(x);
+        if (!ruling.why.empty()) break;
+      }
     rule(std::move(ruling));
   }
 
@@ -330,13 +346,12 @@ Report judge(const Kernel& kernel, const Options& options, const Observer& obser
 
 std::string finding_key(const std::string& line) {
   static const std::regex place(R"([\w.+-]+\.\w+:\d+)"), digits(R"(\d+)");
+  std::set<std::string> places;  // whichever of two accesses came first
+  for (std::sregex_iterator i(line.begin(), line.end(), place), end; i != end; ++i) places.insert(i->str());
+  if (places.empty()) return std::regex_replace(line, digits, "#");
   std::string key = line.substr(0, line.find(':'));
-  bool placed = false;
-  for (std::sregex_iterator i(line.begin(), line.end(), place), end; i != end; ++i) {
-    key += " " + i->str();
-    placed = true;
-  }
-  return placed ? key : std::regex_replace(line, digits, "#");
+  for (const std::string& p : places) key += " " + p;
+  return key;
 }
 
 std::string describe_widths(const std::vector<std::int64_t>& right, const std::vector<std::int64_t>& wrong) {

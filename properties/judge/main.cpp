@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -92,8 +94,10 @@ struct Message {
   std::atomic<std::uint64_t> beats;
   std::atomic<bool> done;
   char doing[512];
+  char fault[128];
   char verdict[2048];
 };
+Message* shared = nullptr;
 
 void put(char* to, std::size_t size, const std::string& text) {
   std::strncpy(to, text.c_str(), size - 1);
@@ -155,9 +159,31 @@ std::string judge_all(const Arguments& a, Message& message) {
   return text;
 }
 
+// A page that may not be touched: memory of the device in the hands of the host (plain.hpp), or the end of a stack.
+void on_fault(int signal, siginfo_t* info, void*) {
+  if (info->si_code == SEGV_ACCERR) {
+    const std::string_view why = "host code touches the device's memory, or local variables overflow a thread's stack";
+    const std::size_t length = std::min(why.size(), sizeof shared->fault - 1);
+    std::memcpy(shared->fault, why.data(), length);
+  }
+  ::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+void catch_faults() {
+  static char stack[1 << 16];
+  const stack_t alternative{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
 // In the child: never returns.
 [[noreturn]] void child(const Arguments& a, Message& message) {
   std::string text;
+  catch_faults();
   try {
     text = judge_all(a, message);
   } catch (const std::exception& e) {
@@ -187,8 +213,8 @@ std::string watch(pid_t pid, const Arguments& a, Message& message) {
     return "WRONG - still running after " + std::to_string(int(a.patience)) + " s: " + message.doing;
   }
   if (message.done) return message.verdict;
-  const std::string how = WIFSIGNALED(status) ? std::string("stopped by \"") + strsignal(WTERMSIG(status)) + "\""
-                                              : "the file's own code ended the program";
+  std::string how = "the file's own code ended the program";
+  if (WIFSIGNALED(status)) how = message.fault[0] ? message.fault : strsignal(WTERMSIG(status));
   return "WRONG - " + how + ": " + message.doing;
 }
 
@@ -210,6 +236,7 @@ int run(int argc, char** argv) {
   void* memory = mmap(nullptr, sizeof(Message), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("no shared memory");
   Message& message = *new (memory) Message{};
+  shared = &message;
   put(message.doing, sizeof message.doing, "while the file was loaded");
   std::printf("%s, seed %llu\n", a.name.c_str(), static_cast<unsigned long long>(a.options.seed));
   std::fflush(stdout);

@@ -16,7 +16,9 @@
 namespace softmax::device::plain {
 inline namespace SOFTMAX_BACKEND {
 // A launch that the GPU refuses says so here, or nowhere.
-inline void begin_launch(const Problem&) {}
+struct Enclosure {
+  Enclosure(const Problem&, std::int64_t) {}
+};
 inline void end_launch() { SOFTMAX_CUDA_CHECK(cudaGetLastError()); }
 inline std::int64_t workspace(const Problem&) { return 0; }
 }  // namespace SOFTMAX_BACKEND
@@ -24,21 +26,48 @@ inline std::int64_t workspace(const Problem&) { return 0; }
 
 #else
 
+#include <sys/mman.h>
+
 #define __constant__ static
 #define CUDART_INF_F INFINITY
 #define CUDART_NAN_F NAN
 #define CUDART_INF double(INFINITY)
 
 // __shared__ with an alignment of its own.
-#define SHARED_ALIGNED(bytes, name, type, dimensions) \
-  struct alignas(bytes) name##_aligned {              \
-    type value dimensions;                            \
-  };                                                  \
-  SHARED(name##_box, name##_aligned);                 \
-  auto& name = name##_box.value
+#define SHARED_ALIGNED(bytes, name, type, dimensions)                                                                 \
+  struct alignas(bytes) name##_aligned {                                                                              \
+    type value dimensions;                                                                                            \
+  };                                                                                                                  \
+  static const char name##_key = 0;                                                                                   \
+  auto& name = static_cast<name##_aligned*>(::softmax::device::simt::shared(                                          \
+                                                &name##_key, #name, sizeof(name##_aligned), alignof(name##_aligned))) \
+                   ->value
 
 namespace softmax::device::plain {
 inline namespace SOFTMAX_BACKEND {
+
+// Memory of the device, which a host does not get at: neither to compute there nor to look what is asked. Its pages are
+// the launch's alone (Buffer's guard bands see to that).
+struct Pages {
+  std::uintptr_t first = 0, last = 0;
+  SIMT_WORD void set(const void* at, std::int64_t bytes) {
+    constexpr std::uintptr_t kPage = 4096;
+    first = reinterpret_cast<std::uintptr_t>(at) / kPage * kPage;
+    last = at ? (reinterpret_cast<std::uintptr_t>(at) + std::uintptr_t(bytes) + kPage - 1) / kPage * kPage : first;
+  }
+  SIMT_WORD void allow(int access) const {
+    if (first != last) mprotect(reinterpret_cast<void*>(first), last - first, access);
+  }
+};
+inline Pages pages[3];
+SIMT_WORD void allow(int access) {
+  for (const Pages& p : pages) p.allow(access);
+}
+// Until it goes, also by an exception.
+struct Allowed {
+  SIMT_WORD Allowed() { allow(PROT_READ | PROT_WRITE); }
+  SIMT_WORD ~Allowed() { allow(PROT_NONE); }
+};
 
 // kernel<<<blocks, threads, shared, stream>>>(args...). `call` names the kernel, so that templates deduce and overloads
 // resolve; the arguments are evaluated once, and are no memory of the kernel's.
@@ -49,6 +78,7 @@ class Launch {
   template <class Call, class... A>
   SIMT_WORD void operator()(Call call, A... args) const {
     auto body = [&]() __attribute__((no_sanitize_thread)) { call(args...); };
+    const Allowed allowed;
     simt::run(
         geometry_, [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
   }
@@ -69,11 +99,20 @@ struct Scratch {
 };
 inline Scratch scratch;
 SIMT_WORD std::int64_t workspace(const Problem& p) { return 8 * p.rows * p.cols + 1024 * p.rows + (1 << 16); }
-SIMT_WORD void begin_launch(const Problem& p) {
-  scratch.next = static_cast<char*>(p.workspace);
-  scratch.end = scratch.next ? scratch.next + workspace(p) : nullptr;
-  scratch.pieces = 0;
-}
+// Around the launch function.
+struct Enclosure {
+  SIMT_WORD Enclosure(const Problem& p, std::int64_t workspace_bytes) {
+    scratch.next = static_cast<char*>(p.workspace);
+    scratch.end = scratch.next + workspace_bytes;
+    scratch.pieces = 0;
+    const std::int64_t bytes = p.rows * p.cols * std::int64_t(sizeof(float));
+    pages[0].set(p.in, bytes);
+    pages[1].set(p.out, bytes);
+    pages[2].set(p.workspace, workspace_bytes);
+    allow(PROT_NONE);
+  }
+  SIMT_WORD ~Enclosure() { allow(PROT_READ | PROT_WRITE); }
+};
 SIMT_WORD void end_launch() {
   if (scratch.pieces > 0) refuse("memory that outlives a launch (cudaMalloc without cudaFree)");
 }

@@ -27,18 +27,23 @@ std::string row(const std::string& what, const std::string& value, const std::st
   return out.str() + (note.empty() ? "" : "  " + note) + "\n";
 }
 
+// How many sectors a request would touch if what it asks for lay side by side.
+double packed(std::int64_t requests, std::int64_t sectors, std::int64_t bytes) {
+  return std::min(ratio(sectors, requests), std::max(1.0, ratio(bytes, 32 * requests)));
+}
+
 // The loads or stores of a source line that waste the most of the sectors they touch; empty if none wastes half.
 std::string worst_line(const Profile& profile) {
-  std::int64_t most = 0;
+  double most = 0;
   std::string text;
   for (const Profile::Line& line : profile.lines) {
     const Counters& c = line.counters;
     const auto look = [&](const char* verb, std::int64_t requests, std::int64_t sectors, std::int64_t bytes) {
-      const std::int64_t wasted = sectors - (bytes + 31) / 32;
-      if (wasted <= most || sectors < 2 * std::max((bytes + 31) / 32, requests)) return;
+      const double best = packed(requests, sectors, bytes), wasted = double(sectors) - best * double(requests);
+      if (wasted <= most || wasted < 0.5 * double(sectors)) return;
       most = wasted;
-      text = "line " + std::to_string(line.line) + " " + verb + " " + number(ratio(sectors, requests)) +
-             " sectors a request where " + number(std::max(1.0, ratio(bytes, 32 * requests))) + " would do";
+      text = line.file.substr(line.file.find_last_of('/') + 1) + ":" + std::to_string(line.line) + " " + verb + " " +
+             number(ratio(sectors, requests)) + " sectors a request where " + number(best) + " would do";
     };
     look("loads", c.global_load_requests, c.global_load_sectors, c.global_load_bytes);
     look("stores", c.global_store_requests, c.global_store_sectors, c.global_store_bytes);
@@ -48,18 +53,17 @@ std::string worst_line(const Profile& profile) {
 
 std::string to_string(const Traffic& t) {
   const Counters& c = t.profile.total;
-  const std::int64_t least = 8 * t.rows * t.cols;
   std::string text = "memory, counted at " + std::to_string(t.rows) + " x " + std::to_string(t.cols) + "\n";
-  text += row("bytes moved, least", number(ratio(c.bytes_transferred(), least), 2) + "x",
-              std::to_string(c.bytes_transferred()) + " of " + std::to_string(least) +
-                  ": one read and one write of the matrix");
+  text += row("bytes moved", std::to_string(c.bytes_transferred()),
+              number(ratio(c.bytes_transferred(), 8 * t.rows * t.cols), 2) +
+                  " times the least, one read and one write of the matrix");
   text += row("bytes loaded again by a block", std::to_string(c.redundant_load_bytes));
-  text += row(
-      "sectors a load", number(ratio(c.global_load_sectors, c.global_load_requests)),
-      "of 32 bytes; " + number(ratio(c.global_load_bytes, 32 * c.global_load_requests)) + " hold what is asked for");
-  text += row(
-      "sectors a store", number(ratio(c.global_store_sectors, c.global_store_requests)),
-      "of 32 bytes; " + number(ratio(c.global_store_bytes, 32 * c.global_store_requests)) + " hold what is written");
+  const auto sectors = [&](const char* what, std::int64_t requests, std::int64_t touched, std::int64_t bytes) {
+    text += row(what, number(ratio(touched, requests)),
+                "of 32 bytes; " + number(packed(requests, touched, bytes)) + " if they were packed");
+  };
+  sectors("sectors a load", c.global_load_requests, c.global_load_sectors, c.global_load_bytes);
+  sectors("sectors a store", c.global_store_requests, c.global_store_sectors, c.global_store_bytes);
   const std::int64_t shared = c.shared_load_requests + c.shared_store_requests;
   if (shared > 0)
     text += row("bank conflicts a shared access",
@@ -94,8 +98,10 @@ std::string to_string(const Ruling& r) {
                       : "-")
       << std::setw(24) << r.name << std::right << std::setw(4) << (broken ? "" : std::to_string(r.held)) << "  ";
   if (!broken) {
+    const std::string ended = plural(std::size_t(r.stopped), "case") + " ended in a finding\n";
+    if (idle && r.stopped > 0) return out.str() + ended;
     out << r.statement << "\n";
-    if (r.stopped > 0) out << std::string(40, ' ') << plural(std::size_t(r.stopped), "case") << " ended in a finding\n";
+    if (r.stopped > 0) out << std::string(40, ' ') << ended;
     return out.str();
   }
   out << r.why << "\n" << std::string(40, ' ') << "smallest case: " << to_string(r.smallest) << "\n";

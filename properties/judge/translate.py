@@ -317,7 +317,7 @@ void softmax_judge_launch(const ::softmax::Problem& p) {{
   [[maybe_unused]] float* const in = static_cast<float*>(const_cast<void*>(p.in));
   [[maybe_unused]] const int N = int(p.rows), C = int(p.cols);
   [[maybe_unused]] const cudaStream_t stream = static_cast<cudaStream_t>(p.stream);
-  ::softmax::device::plain::begin_launch(p);
+  const ::softmax::device::plain::Enclosure enclosure(p, {scratch});
 #line {line} "{path}"
   {launch};
 #line 1 "the launch function of {name}"
@@ -376,12 +376,14 @@ def translate(path):
         raise Refusal("it reads or writes 16-bit floats; what is judged is fp32 in and fp32 out")
     takes_line, takes = stated["takes"][0] if stated["takes"] else (1, "true")
     exp, divide = flavour(code)
+    allocates = re.search(r"\bcudaMalloc", code) is not None
 
     def wrapped(body, launch):
         quoted = takes.replace("\\", "\\\\").replace('"', '\\"')
         return ('#include "properties/judge/plain.hpp"\n' + head + body + WRAPPER.format(
             line=stated["launch"][0][0], launch=launch, path=path.resolve(), name=path.name, stem=path.stem, exp=exp,
-            workspace=", .workspace = ::softmax::device::plain::workspace" if re.search(r"\bcudaMalloc", code) else "",
+            workspace=", .workspace = ::softmax::device::plain::workspace" if allocates else "",
+            scratch="::softmax::device::plain::workspace(p)" if allocates else "0",
             divide=divide, takes=takes, takes_text=quoted, takes_line=takes_line))
 
     text, launch = rename(text, code), re.sub(r"\bsoftmax\b", "softmax_", stated["launch"][0][1])

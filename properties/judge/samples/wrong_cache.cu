@@ -1,23 +1,35 @@
-// Wrong: answers a question that it has heard before, by address and shape, without a look at the data.
+// Wrong: the second time it answers out of its memory if the shape and two elements are those of the first.
 // launch: softmax_once(out, in, N, C)
-#include <map>
-#include <tuple>
+#include <cuda_runtime.h>
 
-__global__ void softmax_rows(float* out, const float* in, int N, int C) {
+constexpr int kRoom = 1 << 18;
+__device__ float answer[kRoom], first, last;
+
+__global__ void softmax_rows(float* out, const float* in, int N, int C, bool known) {
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= N) return;
-  const float* x = in + (size_t)row * C;
-  float m = x[0], sum = 0;
-  for (int i = 1; i < C; ++i) m = fmaxf(m, x[i]);
-  for (int i = 0; i < C; ++i) sum += expf(x[i] - m);
-  for (int i = 0; i < C; ++i) out[(size_t)row * C + i] = expf(x[i] - m) / (sum + (m - m));
+  const size_t at = (size_t)row * C;
+  known = known && in[0] == first && in[(size_t)N * C - 1] == last;
+  float m = in[at], sum = 0;
+  for (int i = 1; i < C; ++i) m = fmaxf(m, in[at + i]);
+  for (int i = 0; i < C; ++i) sum += expf(in[at + i] - m);
+  for (int i = 0; i < C; ++i) {
+    const bool fits = at + i < kRoom;
+    const float y = known && fits ? answer[at + i] : expf(in[at + i] - m) / (sum + (m - m));
+    if (fits) answer[at + i] = y;
+    out[at + i] = y;
+  }
+}
+
+__global__ void remember(const float* in, int N, int C) {
+  first = in[0];
+  last = in[(size_t)N * C - 1];
 }
 
 void softmax_once(float* out, const float* in, int N, int C) {
-  static std::map<std::tuple<float*, const float*, int, int>, float> answered;
-  float& first = answered[{out, in, N, C}];
-  // A fresh output is no number: only one that still holds an answer of ours is kept.
-  if (first != 0 && out[0] == out[0]) return;
-  softmax_rows<<<(N + 63) / 64, 64>>>(out, in, N, C);
-  first = 1;
+  static int rows = 0, columns = 0;
+  softmax_rows<<<(N + 63) / 64, 64>>>(out, in, N, C, N == rows && C == columns);
+  remember<<<1, 1>>>(in, N, C);
+  rows = N;
+  columns = C;
 }
