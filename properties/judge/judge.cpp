@@ -81,6 +81,13 @@ class Judge {
   bool takes(const Case& c) const { return kernel_.unsupported(properties::problem_of(c)).empty(); }
   bool given_up() const { return dead_ || !report_.not_judged.empty(); }
 
+  static Ruling begin(std::string_view name, std::string_view statement, bool example = false) {
+    Ruling ruling;
+    ruling.name = name;
+    ruling.statement = statement;
+    ruling.example = example;
+    return ruling;
+  }
   void rule(Ruling ruling) {
     if (!report_.not_judged.empty()) return;
     observer_.ruled(ruling);
@@ -164,7 +171,7 @@ class Judge {
   }
 
   Ruling law(const Law& law) {
-    Ruling ruling{std::string(law.name), std::string(law.statement), 0, 0, {}, {}};
+    Ruling ruling = begin(law.name, law.statement);
     const rc::Gen<Case> gen = law.cases(kernel_);
     const double end = now() + options_.law_seconds;
     for (int i = 0; i < options_.cases && (i < kCasesAtLeast || now() < end) && !given_up(); ++i) {
@@ -219,8 +226,8 @@ class Judge {
   }
 
   void listed_widths() {
-    Ruling ruling{
-        "listed_widths", "two rows of every width that a warp, a block or a vector might stumble on", 0, 0, {}, {}};
+    Ruling ruling = begin("listed_widths", "two rows of every width that a warp, a block or a vector might stumble on",
+                          /*example=*/true);
     std::vector<std::int64_t> right, wrong;
     const double end = now() + 2 * options_.law_seconds;
     for (const std::int64_t cols : properties::column_list()) {
@@ -237,8 +244,8 @@ class Judge {
   }
 
   void special_rows() {
-    Ruling ruling{
-        "special_rows", "one row each: the ends of float's range, NaN and infinities in every mix", 0, 0, {}, {}};
+    Ruling ruling = begin("special_rows", "one row each: the ends of float's range, NaN and infinities in every mix",
+                          /*example=*/true);
     for (const std::vector<float>& x : properties::special_rows())
       if (const Case c = dense(1, std::int64_t(x.size())); takes(c) && !given_up()) {
         const bool fine = ruling.why.empty();
@@ -251,7 +258,7 @@ class Judge {
 
   // Beyond the 65535 blocks that a grid takes in y and z, where the CPU device does not take minutes for it.
   void many_rows() {
-    Ruling ruling{"many_rows", "thousands of rows", 0, 0, {}, {}};
+    Ruling ruling = begin("many_rows", "thousands of rows", /*example=*/true);
     std::int64_t rows = 65536 + 64;
     if (const LaunchInfo last = machine_.last_launch(); machine_.simulated() && last_rows_ > 0)
       if (const std::int64_t threads = last.blocks * last.threads / last_rows_; threads > 32)
@@ -296,7 +303,7 @@ class Judge {
       const Case c = dense(shape.rows, shape.cols);
       if (!takes(c) || bench::Workspace::needed(machine_, shape) > machine_.free_memory()) continue;
       observer_.doing("the time, " + to_string(c));
-      Ruling ruling{"measured_shape", "the shape that is timed, before and after", 0, 0, {}, c};
+      Ruling ruling = begin("measured_shape", "the shape that is timed, before and after", /*example=*/true);
       const Outcome outcome = attempt(ruling.name, c, [&]() -> std::string {
         bench::Session session(machine_, {.seed = options_.seed, .file = {}, .file_name = {}});
         bench::Workspace& memory = session.workspace(shape);
@@ -319,6 +326,7 @@ class Judge {
         return {};
       });
       ruling.why = outcome.why;
+      ruling.smallest = c;
       ++(outcome.stopped ? ruling.stopped : ruling.held);
       rule(std::move(ruling));
       return;

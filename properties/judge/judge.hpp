@@ -26,6 +26,7 @@ struct Ruling {
   int stopped = 0;  // cases that a finding ended before the law could be asked
   std::string why;  // empty, or how the smallest case breaks it
   properties::Case smallest;
+  bool example = false;  // a list of examples: not every kernel takes their shapes
 };
 
 // A rule of CUDA that the kernel broke, once for each kind and place in its source.

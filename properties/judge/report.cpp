@@ -128,7 +128,7 @@ std::string to_string(const Report& r) {
 
 std::string verdict(const std::vector<Report>& reports) {
   std::size_t broken = 0, laws = 0, findings = 0, judged = 0;
-  std::string where, limits, why;
+  std::string where, limits, why, unasked;
   for (const Report& r : reports) {
     if (!r.not_judged.empty()) {
       why += (why.empty() ? "" : "; ") + r.not_judged;
@@ -146,6 +146,11 @@ std::string verdict(const std::vector<Report>& reports) {
   if (broken > 0 || findings > 0)
     return "WRONG - " + (broken == 0 ? "" : rules) + (broken > 0 && findings > 0 ? ", " : "") +
            (findings == 0 ? "" : plural(findings, "finding")) + " on " + where;
+  // A law that no case reached may hold or not, unless the examples are of shapes that the kernel does not take.
+  for (const Report& r : reports)
+    for (const Ruling& law : r.rulings)
+      if (law.held == 0 && !law.example) unasked += (unasked.empty() ? "" : ", ") + law.name;
+  if (!unasked.empty()) return "NOT JUDGED - no case for " + unasked + " on " + where;
   return "RIGHT - " + (limits.empty() ? "" : "for some shapes only (" + limits + "): ") + "every law holds on " + where;
 }
 
