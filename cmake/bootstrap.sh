@@ -6,7 +6,7 @@
 # SOFTMAX_BOOTSTRAP=0     look for no packages: the libraries are here from elsewhere (conda, modules, CMAKE_PREFIX_PATH)
 
 root=$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")
-packages=(g++ cmake ninja-build libbenchmark-dev libgtest-dev libgmock-dev librapidcheck-dev libboost-context-dev
+packages=(g++ cmake ninja-build libbenchmark-dev libgtest-dev libgmock-dev librapidcheck-dev libboost-context-dev libdw-dev
   nlohmann-json3-dev python3 python3-venv)
 
 say() { printf 'softmax-lab: %s\n' "$*" >&2; }

@@ -86,7 +86,7 @@ TEST(House, includes_follow_the_rules) {
 }
 
 TEST(House, stays_small) {
-  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 2500, kAll = 12000;
+  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 2500, kAll = 13500;
   std::size_t all = 0, cpu_device = 0;
   for (const char* folder : kFolders)
     for (const std::string& file : sources(folder)) {
@@ -152,7 +152,7 @@ TEST(House, links_lead_somewhere) {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   int found = 0;
   for (const char* document : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md",
-                               "results/README.md", "analysis/data/README.md"}) {
+                               "kernels/COUNTERS.md", "results/README.md", "analysis/data/README.md"}) {
     const std::string text = read(kRoot / document);
     for (std::sregex_iterator i(text.begin(), text.end(), link), end; i != end; ++i) {
       ++found;

@@ -42,6 +42,7 @@ __global__ void last_block_sums(int* partial, unsigned* finished, int* sum) {
   }
   __syncthreads();
   if (!is_last || threadIdx.x != 0) return;
+  __threadfence();
   for (unsigned b = 0; b < gridDim.x; ++b) *sum += partial[b];
 }
 

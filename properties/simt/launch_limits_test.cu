@@ -7,7 +7,7 @@ using softmax::device::Grid;
 using softmax::device::launch;
 using softmax::device::simt::last_launch;
 
-__global__ void count(long* threads) { ++*threads; }
+__global__ void count(long* threads) { atomicAdd(threads, 1L); }
 
 long threads_run(const Grid& grid) {
   long threads = 0;

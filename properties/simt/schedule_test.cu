@@ -106,6 +106,7 @@ TEST(SimtSchedule, OrdersBlocksThatAreResidentTogether) {
 }
 
 TEST(SimtSchedule, ShowsAMissingBarrier) {
+  const Unwatched unwatched;
   const auto result = [](Schedule s, bool right) {
     const Scheduled scheduled(s);
     std::vector<int> out(64, -1);

@@ -11,7 +11,8 @@ __global__ void write_static(int index) {
   SHARED(tile, float[32]);
   SHARED(after, float[32]);
   before[threadIdx.x] = tile[threadIdx.x] = after[threadIdx.x] = 0;
-  if (blockIdx.x == 1) tile[index] = 1;
+  __syncthreads();
+  if (blockIdx.x == 1 && threadIdx.x == 5) tile[index] = 1;
 }
 __global__ void write_dynamic(int index) {
   SHARED_DYNAMIC(memory, unsigned char);

@@ -22,6 +22,14 @@ struct Scheduled {
   Scheduled& operator=(const Scheduled&) = delete;
 };
 
+// Until it goes, nothing is checked: for tests of what holds without, and of what a broken kernel would see.
+struct Unwatched {
+  Unwatched() { device::machine().watch(Watch::off); }
+  ~Unwatched() { device::machine().watch(Watch::check); }
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+};
+
 inline constexpr Schedule kForward{Schedule::Order::forward, 0}, kReverse{Schedule::Order::reverse, 0};
 constexpr Schedule seeded(std::uint64_t seed) { return {Schedule::Order::seeded, seed}; }
 

@@ -1,8 +1,9 @@
 #pragma once
-// The shared memory of one block on the CPU device: poisoned when the block starts and when it ends, with a canary
-// behind every variable.
+// The shared memory of one block on the CPU device: poisoned when the block starts, with a gap behind every variable.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -11,14 +12,12 @@
 #include <vector>
 
 #include "kernels/device/simt/executor.hpp"
+#include "kernels/machine.hpp"
 
 namespace softmax::device::simt {
 
-// Memory that nobody wrote reads as NaN under the forward schedule and as 8e37 under the others: fmaxf drops a NaN, so
-// a maximum over unwritten words shows only with the second.
-inline constexpr unsigned char kLargePoison = 0x7e;
-inline constexpr std::size_t kCanaryBytes = 64;
-inline constexpr std::size_t kFirst = 128;  // where variables begin; what lies before is a canary too
+inline constexpr std::size_t kGapBytes = 64;
+inline constexpr std::size_t kFirst = 128;  // where variables begin
 
 // Where the variables lie; the same in every block of a launch, so that a cluster can reach into its neighbours'.
 class SharedLayout {
@@ -26,11 +25,11 @@ class SharedLayout {
   struct Variable {
     const void* key;
     const char* name;
-    std::size_t offset, bytes;
+    std::size_t offset, bytes, granule;  // granule: of an element, at most 4
   };
   SharedLayout() = default;
   explicit SharedLayout(std::size_t dynamic) {
-    if (dynamic) add(nullptr, "dynamic shared memory", dynamic, 128);
+    if (dynamic) add(nullptr, "dynamic shared memory", dynamic, 128, 4);
   }
 
   // Offset of the variable declared as `key`, placed at its first use.
@@ -44,17 +43,23 @@ class SharedLayout {
       throw Fault("variables and dynamic memory up to `" + std::string(name) + "` take " +
                   std::to_string(bytes_ + bytes) + " bytes of shared memory; a block has at most " +
                   std::to_string(Limits::kShared));
-    return add(key, name, bytes, alignment);
+    return add(key, name, bytes, alignment, std::min<std::size_t>(alignment, 4));
+  }
+  // The variable that holds an offset, or null.
+  const Variable* at(std::size_t offset) const {
+    for (const Variable& v : variables_)
+      if (offset - v.offset < v.bytes) return &v;
+    return nullptr;
   }
   const std::vector<Variable>& variables() const { return variables_; }
   std::size_t bytes() const { return bytes_; }
   std::size_t end() const { return end_; }
 
  private:
-  std::size_t add(const void* key, const char* name, std::size_t bytes, std::size_t alignment) {
+  std::size_t add(const void* key, const char* name, std::size_t bytes, std::size_t alignment, std::size_t granule) {
     const std::size_t offset = (end_ + alignment - 1) / alignment * alignment;
-    variables_.push_back({key, name, offset, bytes});
-    end_ = offset + bytes + kCanaryBytes;
+    variables_.push_back({key, name, offset, bytes, granule});
+    end_ = offset + bytes + kGapBytes;
     bytes_ += bytes;
     return offset;
   }
@@ -66,26 +71,17 @@ class Arena {
  public:
   static constexpr std::size_t kBytes = Limits::kShared + Limits::kStaticShared + (64 << 10);
 
-  void open(const SharedLayout& layout, unsigned char poison) {
-    if (!memory_) memory_.reset(static_cast<unsigned char*>(std::aligned_alloc(128, kBytes)));
-    // A variable that this block is the first to use lies behind what earlier blocks used, still fresh from here on.
-    if (poison != poison_) std::memset(memory_.get(), poison_ = poison, kBytes);
-    std::memset(memory_.get(), poison, layout.end());
-  }
-  // At the block's end. Throws Fault if a canary was written.
-  void close(const SharedLayout& layout) {
-    for (std::size_t i = kFirst; i-- > 0;)
-      if (memory_[i] != poison_)
-        throw Fault(std::to_string(kFirst - i) + " bytes before the first shared variable something was written");
-    for (const auto& v : layout.variables())
-      for (std::size_t i = v.offset + v.bytes; i < v.offset + v.bytes + kCanaryBytes; ++i)
-        if (memory_[i] != poison_)
-          throw Fault("byte " + std::to_string(i - v.offset) + " of `" + v.name + "` was written, which has " +
-                      std::to_string(v.bytes) + " bytes");
+  void open(const SharedLayout& layout) {
+    if (!memory_) {
+      memory_.reset(static_cast<unsigned char*>(std::aligned_alloc(128, kBytes)));
+      std::memset(memory_.get(), kPoison, kBytes);
+    }
     wipe(layout);
   }
-  void wipe(const SharedLayout& layout) { std::memset(memory_.get(), poison_, layout.end()); }
+  // A variable that a block is the first to use lies behind what earlier blocks used, still fresh.
+  void wipe(const SharedLayout& layout) { std::memset(memory_.get(), kPoison, layout.end()); }
   void* at(std::size_t offset) { return memory_.get() + offset; }
+  bool owns(std::uintptr_t address) const { return address - reinterpret_cast<std::uintptr_t>(memory_.get()) < kBytes; }
   std::size_t offset(const void* address) const {
     return std::size_t(static_cast<const unsigned char*>(address) - memory_.get());
   }
@@ -95,7 +91,6 @@ class Arena {
     void operator()(unsigned char* p) const { std::free(p); }
   };
   std::unique_ptr<unsigned char[], Free> memory_;
-  unsigned char poison_ = 0;
 };
 
 }  // namespace softmax::device::simt

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/device/simt/state.hpp"
+#include "kernels/device/simt/trace.hpp"
 #include "kernels/input.hpp"
 
 namespace softmax::device::simt {
@@ -54,6 +55,7 @@ Thread* next_ready() {
 void wait(State state, Where where) {
   current->state = state;
   current->where = where;
+  current->strong_in_a_row = 0;
   current->fiber.suspend();
 }
 
@@ -80,6 +82,7 @@ void release(Scope scope, Barrier& b) {
       }
   }
   b.arrived = b.votes = 0;
+  trace::met(scope, b.where);
 }
 
 // CUDA lets a barrier be conditional only if the condition is the same in the whole scope, so a thread that has
@@ -90,12 +93,14 @@ void refuse_if_partial(Scope scope, const Barrier& b) {
 }
 
 void on_return() {
+  trace::settle();
   Thread& self = *current;
   self.state = State::returned;
   --launch->live;
   const unsigned bit = 1u << self.rank % Limits::kWarp;
   Warp& warp = self.block->warps[self.rank / Limits::kWarp];
   warp.returned |= bit;
+  trace::returned(self);
   for (const Meeting& m : warp.meetings)
     if (m.mask & bit)
       throw Fault("a lane that others wait for has returned: thread " + std::to_string(self.rank) + "; " +
@@ -105,7 +110,6 @@ void on_return() {
     ++b.returned;
     refuse_if_partial(scope, b);
   }
-  if (self.block->barrier.returned == launch->threads_per_block) self.block->arena->close(launch->layout);
 }
 
 void thread_main(void*) {
@@ -137,6 +141,7 @@ void run_resident() {
     }
     current = t;
     t->fiber.resume();
+    current = nullptr;  // what runs from here on is the host's
     if (l.error) std::rethrow_exception(l.error);
     if (t->state != State::spinning) idle = 0;
   }
@@ -179,10 +184,11 @@ void admit(std::int64_t first, std::int64_t count) {
   }
   l.ready.assign((total + 63) / 64, 0);
   l.first_ready = 0;
-  const unsigned char poison = schedule.order == Schedule::Order::forward ? kPoison : kLargePoison;
   for (std::int64_t i = 0; i < count; ++i) {
     Block& b = l.blocks[std::size_t(i)];
     b.number = first + i;
+    b.serial = l.first_serial + std::uint32_t(b.number);
+    b.epoch = b.grid_epoch = b.cluster_epoch = 0;
     b.index = unfold(b.number, l.geometry.grid);
     b.cluster_rank = unsigned(i % cluster);
     b.threads = &pool()[std::size_t(i) * threads];
@@ -192,16 +198,19 @@ void admit(std::int64_t first, std::int64_t count) {
       b.warps[w].present = lanes == 32 ? ~0u : (1u << lanes) - 1;
       b.warps[w].returned = 0;
       b.warps[w].meetings.clear();
+      b.warps[w].order = {};
     }
+    trace::admit(b);
     b.barrier = {};
     b.cluster_barrier = &l.cluster_barriers[std::size_t(i / cluster)];
     b.arena = &arenas()[std::size_t(i)];
-    b.arena->open(l.layout, poison);
+    b.arena->open(l.layout);
     for (unsigned t = 0; t < threads; ++t) {
       Thread& thread = b.threads[t];
       thread.index = unfold(t, l.geometry.block);
       thread.block = &b;
       thread.rank = t;
+      thread.strong_in_a_row = 0;
       thread.fiber.start(thread_main, nullptr);
       make_ready(thread);
     }
@@ -256,7 +265,6 @@ void run(const Geometry& geometry, void (*body)(void*), void* argument) {
   struct Leave {
     Launch& state;
     ~Leave() {
-      // A fault may leave blocks in their middle, and a neighbour may write into a block of the cluster that has ended.
       for (Block& b : state.blocks)
         if (b.arena) b.arena->wipe(state.layout);
       launch = nullptr, current = nullptr;
@@ -267,11 +275,17 @@ void run(const Geometry& geometry, void (*body)(void*), void* argument) {
   // The order of groups: forwards, backwards, or from a seeded start.
   const std::int64_t start =
       schedule.order == Schedule::Order::seeded ? std::int64_t(mix(schedule.seed) % std::uint64_t(groups)) : 0;
-  for (std::int64_t i = 0; i < groups; ++i) {
-    const std::int64_t group = schedule.order == Schedule::Order::reverse ? groups - 1 - i : (start + i) % groups;
-    admit(group * together, together);
-    run_resident();
+  trace::begin();
+  try {
+    for (std::int64_t i = 0; i < groups; ++i) {
+      const std::int64_t group = schedule.order == Schedule::Order::reverse ? groups - 1 - i : (start + i) % groups;
+      admit(group * together, together);
+      run_resident();
+    }
+  } catch (const Fault& f) {
+    trace::end(f.what());
   }
+  trace::end();
   info = {.blocks = blocks,
           .threads = int(state.threads_per_block),
           .shared_bytes = std::int64_t(state.layout.bytes()),
@@ -288,6 +302,7 @@ unsigned cluster_rank() { return current->block->cluster_rank; }
 unsigned cluster_blocks() { return launch->geometry.cluster; }
 
 int barrier(Scope scope, bool predicate, Where where) {
+  trace::settle();
   if (scope == Scope::grid && !launch->geometry.cooperative)
     throw Fault("grid.sync at " + at(where) + " in a launch that is not cooperative");
   Barrier& b = barrier_of(scope, *current->block);
@@ -304,11 +319,12 @@ int barrier(Scope scope, bool predicate, Where where) {
   current->state = waiting_at(scope);
   current->where = where;
   refuse_if_partial(scope, b);
-  current->fiber.suspend();
+  wait(current->state, where);
   return current->votes;
 }
 
 void meet(Meet kind, unsigned mask, const void* value, void* result, std::size_t bytes, int source, Where where) {
+  trace::settle();
   Thread& self = *current;
   Block& block = *self.block;
   const unsigned lane = self.rank % Limits::kWarp, bit = 1u << lane;
@@ -328,9 +344,12 @@ void meet(Meet kind, unsigned mask, const void* value, void* result, std::size_t
 
   auto& meetings = warp.meetings;
   auto meeting = std::find_if(meetings.begin(), meetings.end(), [&](auto& m) { return m.mask == mask; });
-  if (meeting == meetings.end()) meeting = meetings.insert(meetings.end(), Meeting{mask, 0, kind, bytes});
+  if (meeting == meetings.end()) meeting = meetings.insert(meetings.end(), Meeting{mask, 0, kind, bytes, where});
   if (meeting->kind != kind || meeting->bytes != bytes)
-    throw fault("meets lanes that came to " + std::string(spell(meeting->kind)));
+    throw fault("meets lanes that came to " + std::string(spell(meeting->kind)) + " at " + at(meeting->where));
+  // Lanes that stand at different shuffles do not exchange on a GPU. A barrier of the warp takes them from anywhere.
+  if (kind != Meet::sync && (meeting->where.line != where.line || meeting->where.file != where.file))
+    throw fault("meets lanes that came to another one, at " + at(meeting->where));
   self.value = value;
   self.result = result;
   self.source = source;
@@ -338,6 +357,7 @@ void meet(Meet kind, unsigned mask, const void* value, void* result, std::size_t
   if (meeting->arrived != mask) return wait(State::at_warp, where);
 
   meetings.erase(meeting);
+  trace::met(kind, self.rank / Limits::kWarp, mask, bytes, where);
   unsigned votes = 0;
   // Every value is read before any result is written: a lane may ask for both in one place.
   alignas(16) unsigned char brought[Limits::kWarp][16];
@@ -356,15 +376,20 @@ void meet(Meet kind, unsigned mask, const void* value, void* result, std::size_t
 }
 
 void spin() {
+  trace::settle();
   ++launch->spinning;
   wait(State::spinning, {});
 }
 
-void fence(Scope) {}
+void fence(Scope scope) { trace::fence(scope); }
 void refuse_width(int width, Where where) {
   throw Fault("a shuffle at " + at(where) + " has width " + std::to_string(width) + ", not a power of two up to 32");
 }
-void atomic_load(const void* address, void* value, std::size_t bytes) { std::memcpy(value, address, bytes); }
+void atomic_load(const void* address, void* value, std::size_t bytes) {
+  trace::access(reinterpret_cast<std::uintptr_t>(address), bytes, Op::atomic,
+                reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)));
+  std::memcpy(value, address, bytes);
+}
 void atomic_store(void* address, const void* value, std::size_t bytes) { std::memcpy(address, value, bytes); }
 
 void* shared(const void* key, const char* name, std::size_t bytes, std::size_t alignment) {

@@ -16,12 +16,11 @@ namespace softmax::device::simt {
 namespace {
 
 namespace context = boost::context::detail;
-constexpr std::size_t kStack = 64 << 10;
 const std::size_t kGuard = std::size_t(sysconf(_SC_PAGESIZE));  // 64 KiB on some machines
 
-char* new_stack() {
+char* new_stack(std::size_t bytes) {
   void* memory =
-      mmap(nullptr, kGuard + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(nullptr, kGuard + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, kGuard, PROT_NONE) != 0) throw std::bad_alloc();
   return static_cast<char*>(memory) + kGuard;
 }
@@ -52,7 +51,7 @@ struct Switch {
 };
 
 void Fiber::start(Entry entry, void* argument) {
-  if (!stack_) stack_ = new_stack();
+  if (!stack_) stack_ = new_stack(kStack);
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(stack_, kStack);  // frames of a fiber that was left in its middle
 #endif

@@ -2,6 +2,7 @@
 // One CUDA thread of the CPU device: a function that can stop in its middle and go on later, on a stack of its own.
 
 #include <cstddef>
+#include <cstdint>
 
 namespace softmax::device::simt {
 
@@ -15,9 +16,12 @@ class Fiber {
   void resume();
   // From the fiber: back to the scheduler.
   void suspend();
+  // Does an address lie on its stack?
+  bool owns(std::uintptr_t address) const { return address - reinterpret_cast<std::uintptr_t>(stack_) < kStack; }
 
  private:
   friend struct Switch;
+  static constexpr std::size_t kStack = 64 << 10;
   void *context_ = nullptr, *scheduler_ = nullptr;
   Entry entry_ = nullptr;
   void* argument_ = nullptr;

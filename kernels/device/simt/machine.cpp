@@ -5,7 +5,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "kernels/device/simt/executor.hpp"
+#include "kernels/device/simt/trace.hpp"
 #include "kernels/host_machine.hpp"
 
 namespace softmax::device {
@@ -58,6 +58,11 @@ class CpuDevice final : public HostMachine {
   }
   LaunchInfo last_launch() const override { return simt::last_launch(); }
   void schedule(Schedule s) override { set_schedule(s); }
+  void watch(Watch level) override { set_watch(level); }
+  Profile profile() const override { return simt::profile(); }
+  void within(const std::vector<Region>& regions, const std::function<void()>& work) override {
+    run_within(regions, work);
+  }
 };
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "kernels/device/simt/arena.hpp"
 #include "kernels/device/simt/executor.hpp"
 #include "kernels/device/simt/fiber.hpp"
+#include "kernels/device/simt/order.hpp"
+#include "kernels/device/simt/requests.hpp"
 
 namespace softmax::device::simt {
 
@@ -28,6 +30,7 @@ struct Thread {
   void* result;
   int source;
   int votes;
+  int strong_in_a_row;  // atomic and volatile accesses since the thread last waited: it may be spinning
 };
 
 // Lanes of one warp that wait for each other under one mask.
@@ -35,11 +38,14 @@ struct Meeting {
   unsigned mask, arrived;
   Meet kind;
   std::size_t bytes;
+  Where where;
 };
 
 struct Warp {
   unsigned present, returned;  // lanes
   std::vector<Meeting> meetings;
+  WarpOrder order;
+  RequestLog* requests;
 };
 
 // A barrier of any scope: who came, and from where.
@@ -52,6 +58,9 @@ struct Barrier {
 struct Block {
   Index index;
   std::int64_t number;
+  std::uint32_t serial;  // over all launches of the program
+  // Barriers that it has passed, and how many of those before its grid and its cluster last met.
+  std::uint32_t epoch, grid_epoch, cluster_epoch;
   unsigned cluster_rank;
   Thread* threads;
   std::vector<Warp> warps;
@@ -66,6 +75,7 @@ struct Launch {
   void (*body)(void*);
   void* argument;
   unsigned threads_per_block;
+  std::uint32_t first_serial;
   SharedLayout layout;
   std::vector<Block> blocks;  // resident
   std::vector<Barrier> cluster_barriers;
