@@ -9,8 +9,8 @@
 
 namespace softmax::bench {
 
-// A table, in ASCII: one line for each case, under a heading for each shape. With repetitions it shows their median. Of a
-// simulated machine it shows what it counted instead of times that mean nothing.
+// A table, in ASCII: one line for each case, under a heading for each shape. With repetitions it shows their median. Of
+// a simulated machine it shows what it counted, not times that mean nothing.
 class TableReporter : public benchmark::BenchmarkReporter {
  public:
   explicit TableReporter(std::string machine) : machine_(std::move(machine)) {}

@@ -31,8 +31,8 @@ Trace trace(Workspace&, const Kernel&, int block);
 std::vector<std::pair<std::string, double>> traced_counters(const Trace&);
 std::string counter_key(std::int64_t Counters::*);  // of a result file
 
-// Per source line of each kernel: what it does a token, the line's text, and what is wrong with it. One block size for each
-// kernel and shape, one with most to fix; says whether the others' lines are the same.
+// Per source line of each kernel: what it does a token, the line's text, and what is wrong with it. One block size for
+// each kernel and shape, one with most to fix; says whether the others' lines are the same.
 std::string explain(const std::vector<Trace>&);
 
 }  // namespace softmax::bench
