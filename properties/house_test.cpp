@@ -68,6 +68,8 @@ TEST(House, includes_follow_the_rules) {
               << both;
         } else if (starts(file, "properties/sabotage/")) {
           EXPECT_TRUE(header == "kernels/prelude.hpp" || starts(header, "properties/sabotage/")) << both;
+        } else if (starts(file, "properties/faults/")) {
+          EXPECT_TRUE(header == "kernels/prelude.hpp" || starts(header, "properties/faults/")) << both;
         } else if (starts(file, "reference/")) {
           EXPECT_TRUE(starts(header, "reference/")) << both;
         } else if (starts(file, "kernels/")) {
@@ -86,7 +88,7 @@ TEST(House, includes_follow_the_rules) {
 }
 
 TEST(House, stays_small) {
-  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 2500, kAll = 13500;
+  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 2500, kAll = 16000;
   std::size_t all = 0, cpu_device = 0;
   for (const char* folder : kFolders)
     for (const std::string& file : sources(folder)) {
@@ -151,8 +153,9 @@ TEST(House, a_required_gpu_is_there) {
 TEST(House, links_lead_somewhere) {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   int found = 0;
-  for (const char* document : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md",
-                               "kernels/COUNTERS.md", "results/README.md", "analysis/data/README.md"}) {
+  for (const char* document :
+       {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/COUNTERS.md",
+        "results/README.md", "analysis/data/README.md", "properties/faults/README.md"}) {
     const std::string text = read(kRoot / document);
     for (std::sregex_iterator i(text.begin(), text.end(), link), end; i != end; ++i) {
       ++found;
