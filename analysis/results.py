@@ -167,21 +167,24 @@ def load(path, *, simulated=False, aggregates=False, pattern="*.json"):
     return frame
 
 
-def latest(gpu=None, pattern="*.json"):
+def latest(gpu=None, pattern="*.json", *, simulated=False):
     """The newest folder <gpu>/<date>-<sha> with a GPU's file, by the dates inside the files.
 
-    `gpu` is a slug such as "nvidia-h200", without it any. Raises ResultsError if there is none.
+    `gpu` is a slug such as "nvidia-h200", without it any; `simulated` looks for the CPU device's
+    files instead. Raises ResultsError if there is none.
     """
     top = results_folder()
     dated = []
     for file in sorted(top.glob(f"{gpu or '*'}/*/{pattern}")):
         context, _ = read(file)
-        if context["simulated"] != "true":
+        if (context["simulated"] == "true") == simulated:
             dated.append((pd.to_datetime(context["date"], utc=True), file.parent))
     if not dated:
         raise ResultsError(
-            f"{relative(top)}: no GPU results ({gpu or '<gpu>'}/<date>-<sha>/{pattern}) in it; "
-            "./bench on a GPU makes them, results/README.md says how to file them"
+            f"{relative(top)}: no {'simulated' if simulated else 'GPU'} results "
+            f"({gpu or '<gpu>'}/<date>-<sha>/{pattern}) in it; ./bench "
+            f"{'--device=cpu' if simulated else 'on a GPU'} makes them, results/README.md says how "
+            "to file them"
         )
     return max(dated)[1]
 
@@ -206,6 +209,35 @@ def ladder(frame):
     how = {c: "median" if c in numbers else "first" for c in rows.columns if c not in keys}
     rows = rows.groupby(keys, as_index=False, dropna=False).agg(how)
     return rows.sort_values(["number", "version", "math", "block"], ignore_index=True)
+
+
+def counters(frame):
+    """What the CPU device counted in simulated rows of noise, freed of the matrix's size.
+
+    One row a (version, block), repetitions and rows in error left out: version, number, block, and
+    x_min               bytes moved over the least
+    reads, writes       times that an element is loaded and stored
+    sectors/128 bytes   of loads, for 128 bytes asked for: 4 is the least, 32 the most
+    barriers, shuffles, conflicts   a row of the matrix; shuffles of whole warps
+    Raises ResultsError if no row has counters, or rows come from more than one revision.
+    """
+    rows = frame[frame["error"].isna() & (frame["input"] == "noise")]
+    if "x_min" not in rows or rows["x_min"].isna().all():
+        raise ResultsError("no row with counters: ./bench --device=cpu of a newer program has them")
+    if rows["git_sha"].nunique() > 1:
+        shas = ", ".join(sorted(set(rows["git_sha"])))
+        raise ResultsError(f"counters of several revisions: {shas}")
+    rows = rows[rows["x_min"].notna()].drop_duplicates(["version", "block"])
+    loaded, stored = (rows[f"smsp__sass_data_bytes_mem_global_op_{op}"] for op in ("ld", "st"))
+    conflict = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
+    sectors = rows["l1tex__t_sectors_pipe_lsu_mem_global_op_ld"]
+    of = rows[["version", "number", "block", "N", "C", "x_min", "barriers", "shuffles"]]
+    return of.assign(
+        reads=loaded / 4 / rows["C"],
+        writes=stored / 4 / rows["C"],
+        conflicts=rows[f"{conflict}ld"] + rows[f"{conflict}st"],
+        **{"sectors/128 bytes": 128 * sectors / loaded},
+    ).sort_values(["number", "block"], ignore_index=True)
 
 
 def best(rows, math):

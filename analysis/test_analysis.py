@@ -67,6 +67,32 @@ def write_ladder(folder, faster=1.0, **context):
         write(folder / f"ladder-{math}.json", rows, math=math, **context)
 
 
+def counted(version, block, **more):
+    """Counters of a row at 16 x 1571, V1 and V5 with a thread a row; see results/README.md."""
+    alone = version in ("V1", "V5")
+    passes = 2 if int(version[1:]) >= 5 else 3
+    each = 32 if alone else 4.5
+    asked = {"ld": 4 * 1571 * passes, "st": 4 * 1571}
+    entry = {"barriers": float(version == "V2") * 13, "shuffles": 12.0 * (not alone)}
+    sectors = {op: bytes / 128 * each for op, bytes in asked.items()}
+    for op, bytes in asked.items():
+        entry[f"smsp__sass_data_bytes_mem_global_op_{op}"] = bytes
+        entry[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}"] = sectors[op]
+        entry[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}"] = 0.5
+    entry["bytes_transferred"] = 32 * sum(sectors.values())
+    entry |= {"x_min": entry["bytes_transferred"] / 8 / 1571, "traced_rows": 16.0}
+    return row(version, mode="sim", block=block, shape=(16, 1571), **entry, **more)
+
+
+def write_counted(folder, **context):
+    """The ladder of the CPU device, V1 to V8, with counters."""
+    blocks = {3: [32]}
+    rows = [counted(f"V{v}", b) for v in range(1, 9) for b in blocks.get(v, [32, 256])]
+    rows.append(row(mode="sim", shape=(16, 128), label="idea of V6 @ scores.npy"))
+    cpu = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}
+    return write(folder / "ladder-ieee.json", rows, **cpu, **context)
+
+
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     """A project of eight kernels, two READMEs with markers, and one folder of GPU results."""
@@ -80,6 +106,7 @@ def tree(tmp_path, monkeypatch):
     (kernels / "README.md").write_text("before\n<!-- ladder -->\nold\n<!-- /ladder -->\nafter\n")
     (tmp_path / "README.md").write_text("a\n<!-- ladder-short -->\n<!-- /ladder-short -->\nb\n")
     write_ladder(tmp_path / "results" / "nvidia-h200" / "2026-11-29-abc1234")
+    write_counted(tmp_path / "results" / "cpu-device" / "2026-11-29-abc1234")
     monkeypatch.setenv("SOFTMAX_RESULTS", str(tmp_path / "results"))
     return tmp_path
 
@@ -184,6 +211,9 @@ def test_latest_goes_by_the_dates_inside(tmp_path, monkeypatch):
     assert results.latest().name == "2026-12-01-fff"
     assert results.latest("h200").name == "2026-12-01-yyy"
     assert results.latest(pattern="ladder-*.json").name == "2026-11-30-aaa"
+    assert results.latest(simulated=True).name == "2027-01-01-aaa"
+    with pytest.raises(results.ResultsError, match="no simulated results.*--device=cpu"):
+        results.latest(pattern="ladder-*.json", simulated=True)
 
 
 def test_ladder_takes_medians_and_one_device(tmp_path):
@@ -200,6 +230,22 @@ def test_ladder_takes_medians_and_one_device(tmp_path):
     write(tmp_path / "y.json", rows, git_sha="def5678")
     with pytest.raises(results.ResultsError, match="several: git_sha abc1234, def5678"):
         ladder(tmp_path)
+
+
+def test_counters_are_freed_of_the_size(tmp_path):
+    file = write_counted(tmp_path)
+    table = results.counters(results.load(file, simulated=True)).set_index(["version", "block"])
+    assert len(table) == 15
+    one, two = table.loc[("V1", 32)], table.loc[("V2", 256)]
+    assert (one["reads"], one["writes"], one["x_min"]) == (3, 1, 16)  # 32 bytes for each element
+    assert (one["sectors/128 bytes"], two["sectors/128 bytes"]) == (32, 4.5)
+    assert (two["barriers"], two["shuffles"], two["conflicts"]) == (13, 12, 1)
+    with pytest.raises(results.ResultsError, match="no row with counters"):
+        results.counters(results.load(write_sim(tmp_path / "old" / "x.json"), simulated=True))
+    write_counted(tmp_path / "other", git_sha="def5678")
+    frame = results.load(tmp_path, simulated=True, pattern="ladder-*.json")
+    with pytest.raises(results.ResultsError, match="several revisions: abc1234, def5678"):
+        results.counters(frame)
 
 
 def test_article_has_both_baselines():
@@ -272,15 +318,23 @@ def run(script, *arguments, **environment):
 def test_notebooks_run_and_draw(tree):
     done = run("run_notebooks.py", tree / "out", SOFTMAX_RESULTS=str(tree / "results"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "ladder.ipynb: passed" in done.stdout
     assert (tree / "out" / "ladder.ipynb").exists()
-    assert 20_000 < (tree / "out" / "ladder.png").stat().st_size < 300_000
+    for name in ("ladder", "counters"):
+        assert f"{name}.ipynb: passed" in done.stdout
+        assert 20_000 < (tree / "out" / f"{name}.png").stat().st_size < 300_000
 
 
 def test_notebooks_fail_without_results(tmp_path):
     done = run("run_notebooks.py", tmp_path / "out", SOFTMAX_RESULTS=str(tmp_path))
     assert done.returncode == 1 and "ladder.ipynb: failed: ResultsError" in done.stdout
-    assert "no GPU results" in done.stdout
+    assert "no GPU results" in done.stdout and "counters.ipynb: failed" in done.stdout
+
+
+def test_counters_need_a_traced_ladder(tree):
+    shutil.rmtree(tree / "results" / "cpu-device")
+    done = run("run_notebooks.py", tree / "out", SOFTMAX_RESULTS=str(tree / "results"))
+    assert done.returncode == 1 and "counters.ipynb: failed: ResultsError" in done.stdout
+    assert "no simulated results" in done.stdout
 
 
 def snippet(readme):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -9,7 +10,7 @@ namespace softmax::bench {
 namespace {
 
 // A NaN or an infinity in JSON breaks its readers.
-void put(benchmark::State& st, const char* key, double value) {
+void put(benchmark::State& st, const std::string& key, double value) {
   if (std::isfinite(value)) st.counters[key] = value;
 }
 
@@ -45,13 +46,24 @@ void add(Registered& all, std::unique_ptr<Case> made, const std::string& name, s
       ->UseManualTime();
 }
 
+// An error is one line of the table; a machine's report may have several.
+std::string one_line(const std::string& text) {
+  std::string line;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part);) {
+    part.erase(0, part.find_first_not_of(" \t"));
+    if (!part.empty()) line += (line.empty() ? "" : line.ends_with(":") ? " " : "; ") + part;
+  }
+  return line;
+}
+
 std::string text(Shape shape) { return std::to_string(shape.rows) + " x " + std::to_string(shape.cols); }
 
 }  // namespace
 
 void Case::fail(benchmark::State& st, const std::string& why) {
   session_.fail();
-  st.SkipWithError(why.c_str());
+  st.SkipWithError(one_line(why).c_str());
 }
 
 std::string Case::on_file() const { return shape_.file ? " @ " + session_.input().file_name : ""; }
@@ -85,6 +97,9 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   const Problem problem = ws.problem(kernel_, block_);
   const auto launch = [&] { kernel_.launch(problem); };
   session_.expected(ws);  // first: it looks at the input
+  // First of all: an access out of bounds is reported here, and only undefined when nobody watches.
+  std::vector<std::pair<std::string, double>> traced;
+  if (machine.simulated()) traced = traced_counters(session_.trace(ws, kernel_, block_));
   const auto launch_once = [&] {
     ws.out().poison();
     launch();
@@ -107,6 +122,7 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   if (info.registers) put(st, "regs", *info.registers);
   if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
   put(st, "%copy", 100 * copy_seconds / s.median);  // none where times are simulated
+  for (const auto& [key, value] : traced) put(st, key, value);
   put(st, "version", kernel_.version());
   put(st, "block", block_);
   st.SetLabel(std::string(kernel_.idea()) + on_file());

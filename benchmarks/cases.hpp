@@ -34,7 +34,7 @@ class Case : public benchmark::Fixture {
   Workspace* workspace_ = nullptr;
 };
 
-// Verifies a kernel, times it, verifies it again.
+// Traces a kernel where its machine can, verifies it, times it, verifies it again.
 class KernelCase final : public Case {
  public:
   KernelCase(Session& session, const Kernel& kernel, Shape shape, int block)

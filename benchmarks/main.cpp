@@ -16,6 +16,7 @@
 #include "benchmarks/options.hpp"
 #include "benchmarks/reporter.hpp"
 #include "benchmarks/session.hpp"
+#include "benchmarks/trace.hpp"
 
 namespace softmax::bench {
 namespace {
@@ -130,8 +131,14 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
 
   const Registered registered = register_cases(session, wanted, kernels());
   for (const std::string& line : registered.left_out) note("left out: " + line);
+  for (const Shape shape : wanted)
+    if (machine.simulated() && rows_to_trace(shape) < shape.rows)
+      note(std::to_string(shape.rows) + " x " + std::to_string(shape.cols) + ": counts are of the first " +
+           std::to_string(rows_to_trace(shape)) + " rows");
   const std::size_t matched = run(arguments, machine);
   benchmark::Shutdown();
+  if (const std::string format = flag_value(arguments, "benchmark_format"); options.explain && matched > 0)
+    (format.empty() || format == "console" ? std::cout : std::cerr) << explain(session.traces());
   if (matched == 0)
     note("nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
          std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");

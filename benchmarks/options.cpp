@@ -44,6 +44,8 @@ const char* const kHelp =
     "                       project (the default); on the CPU device small stand-ins\n"
     "  --suite=shapes       the same, and C = 1024, 4096, 32000, 128256\n"
     "  --input=FILE.npy     the rows of a file instead of noise: 2-D, C order, float32; its shape is the only one\n"
+    "  --explain            on the CPU device: what each source line asks of memory, and which line to fix; takes\n"
+    "                       --benchmark_filter=/V1/ to explain only V1\n"
     "  --help               this text\n"
     "\n"
     "Google Benchmark's flags work too, among them\n"
@@ -55,9 +57,10 @@ const char* const kHelp =
     "  --benchmark_format=json|csv        instead of the table, on standard output\n"
     "  --benchmark_out=FILE.json          a result file beside it\n"
     "\n"
-    "In the table, x V1 is how many times faster than V1 at block 32 of the same shape in the same run; spread is half "
+    "In the table, x V1 is how many times faster than V1 at block 32 of the same shape in the same run, spread half "
     "the\n"
-    "distance of the quartiles.\n"
+    "distance of the quartiles; on the CPU device it counts what warps ask for, a token (a row), bytes also as x the "
+    "least.\n"
     "Exit status: 0; 1 if nothing matched or a kernel was wrong; 2 for a command line that cannot be obeyed.\n";
 
 Options take_options(std::vector<std::string>& arguments) {
@@ -66,6 +69,9 @@ Options take_options(std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size();) {
     if (arguments[i] == "--help" || arguments[i] == "-h") {
       options.help = true;
+      arguments.erase(arguments.begin() + std::ptrdiff_t(i));
+    } else if (arguments[i] == "--explain") {
+      options.explain = true;
       arguments.erase(arguments.begin() + std::ptrdiff_t(i));
     } else if (!take(arguments, i, "--device", options.device) && !take(arguments, i, "--suite", suite) &&
                !take(arguments, i, "--input", options.input)) {
@@ -77,6 +83,11 @@ Options take_options(std::vector<std::string>& arguments) {
     throw UsageError("--device=" + options.device + ": there are gpu and cpu");
   if (!options.input.empty() && !suite.empty())
     throw UsageError("--suite and --input exclude each other: a file's shape is the only one");
+  if (options.explain && options.device == "gpu")
+    throw UsageError(
+        "--explain and --device=gpu exclude each other: only the CPU device counts by source line; on a GPU "
+        "that is Nsight Compute's work");
+  if (options.explain) options.device = "cpu";
   return options;
 }
 

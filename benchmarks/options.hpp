@@ -10,9 +10,10 @@
 namespace softmax::bench {
 
 struct Options {
-  std::string device;  // "gpu", "cpu", or empty: the GPU if there is one
+  std::string device;  // "gpu", "cpu", or empty: the GPU if there is one; "cpu" with --explain
   Suite suite = Suite::ladder;
   std::string input;  // a .npy file, or empty: noise
+  bool explain = false;
   bool help = false;
 };
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "benchmarks/trace.hpp"
+
 namespace softmax::bench {
 namespace {
 
@@ -42,6 +44,33 @@ std::string file_of(const std::string& label) {
   return at == std::string::npos ? "" : label.substr(at);
 }
 
+bool simulated(const benchmark::BenchmarkReporter::Run& run) {
+  const auto parts = split(run.run_name.function_name, '/');
+  return parts.size() > 4 && parts[4] == "sim";
+}
+
+std::string count(double value) {
+  return cell(value, value >= 1000 || value == std::round(value) ? "%.0f" : value >= 100 ? "%.1f" : "%.2f");
+}
+
+constexpr const char* kMeasured = "%10s %8s %6s %8s %8s  %-8s ";
+constexpr const char* kCounted = "%9s %8s %9s %8s %9s %6s %9s %8s %8s %8s %9s  ";
+
+// The counters of a simulated run.
+std::string counted(const benchmark::BenchmarkReporter::Run& run) {
+  const auto of = [&](std::int64_t Counters::*value) { return counter(run, counter_key(value).c_str()); };
+  using C = Counters;
+  char line[160];
+  std::snprintf(line, sizeof line, kCounted, count(of(&C::global_load_requests)).c_str(),
+                cell(counter(run, "ld_sectors/request")).c_str(), count(of(&C::global_store_requests)).c_str(),
+                cell(counter(run, "st_sectors/request")).c_str(),
+                cell(counter(run, "bytes_transferred"), "%.0f").c_str(), cell(counter(run, "x_min"), "%.2f").c_str(),
+                count(of(&C::shared_load_conflicts) + of(&C::shared_store_conflicts)).c_str(),
+                count(of(&C::barriers)).c_str(), count(of(&C::shuffles)).c_str(), cell(counter(run, "max_ulp")).c_str(),
+                four_digits(counter(run, "us/token")).c_str());
+  return line;
+}
+
 }  // namespace
 
 std::string four_digits(double value) {
@@ -71,9 +100,18 @@ void TableReporter::heading(const Run& run) {
   const std::string now = argument(run, "N") + " x " + argument(run, "C") + " " + parts[2] + ", " + parts[3] + ", " +
                           parts[4] + ", " + machine_ + file_of(run.report_label);
   if (now == heading_) return;
-  char line[160];
-  std::snprintf(line, sizeof line, "  %-7s %5s %10s %8s %6s %8s %8s  %-8s %s\n", "version", "block", "us/token", "GB/s",
-                "%copy", "x V1", "max ulp", "spread", "idea");
+  char titles[160];
+  std::string line;
+  if (simulated(run)) {
+    std::snprintf(titles, sizeof titles, "%-15s %18s %18s %16s %9s %26s %9s\n", "  a token:", "global loads",
+                  "global stores", "bytes moved", "shared", "", "simulator");
+    line = titles;
+    std::snprintf(titles, sizeof titles, kCounted, "requests", "sect/req", "requests", "sect/req", "bytes", "x min",
+                  "conflicts", "barriers", "shuffles", "max ulp", "us/token");
+  } else {
+    std::snprintf(titles, sizeof titles, kMeasured, "us/token", "GB/s", "%copy", "x V1", "max ulp", "spread");
+  }
+  line += std::string("  version block ") + titles + "idea\n";
   GetOutputStream() << (heading_.empty() ? "" : "\n") << now << "\n" << line;
   heading_ = now;
   last_version_.clear();
@@ -89,21 +127,25 @@ void TableReporter::row(const Run& run) {
     GetOutputStream() << "ERROR: " << error << "\n";
     return;
   }
-  const double us = counter(run, "us");
-  if (version == "V1" && block == "32") v1_[heading_] = us;
-  const auto v1 = v1_.find(heading_);
-  const bool simulated =
-      parts.size() > 4 && parts[4] == "sim";  // its times do not bear comparison, nor its three samples
-  const std::string times = simulated || v1 == v1_.end() || version == "copy" ? "-" : cell(v1->second / us, "%.2f");
-  const double spread = simulated ? NAN : 50 * (counter(run, "us_p75") - counter(run, "us_p25")) / us;
-  std::snprintf(line, sizeof line, "%10s %8s %6s %8s %8s  %-8s ", four_digits(counter(run, "us/token")).c_str(),
-                four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(), times.c_str(),
-                cell(counter(run, "max_ulp")).c_str(), cell(spread, "+-%.1f%%").c_str());
   const std::string idea = run.report_label.substr(0, run.report_label.size() - file_of(run.report_label).size());
-  std::string shown = line + (version == last_version_ ? "" : idea);
+  std::string shown =
+      (simulated(run) ? counted(run) : measured(run, version, block)) + (version == last_version_ ? "" : idea);
   shown.erase(shown.find_last_not_of(' ') + 1);
   GetOutputStream() << shown << "\n";
   last_version_ = version;
+}
+
+std::string TableReporter::measured(const Run& run, const std::string& version, const std::string& block) {
+  const double us = counter(run, "us");
+  if (version == "V1" && block == "32") v1_[heading_] = us;
+  const auto v1 = v1_.find(heading_);
+  const std::string times = v1 == v1_.end() || version == "copy" ? "-" : cell(v1->second / us, "%.2f");
+  const double spread = 50 * (counter(run, "us_p75") - counter(run, "us_p25")) / us;
+  char line[160];
+  std::snprintf(line, sizeof line, kMeasured, four_digits(counter(run, "us/token")).c_str(),
+                four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(), times.c_str(),
+                cell(counter(run, "max_ulp")).c_str(), cell(spread, "+-%.1f%%").c_str());
+  return line;
 }
 
 void FiniteJsonReporter::ReportRuns(const std::vector<Run>& runs) {

@@ -9,7 +9,8 @@
 
 namespace softmax::bench {
 
-// A table, in ASCII: one line for each case, under a heading for each shape. With repetitions it shows their median.
+// A table, in ASCII: one line for each case, under a heading for each shape. With repetitions it shows their median. Of
+// a simulated machine it shows what it counted, not times that mean nothing.
 class TableReporter : public benchmark::BenchmarkReporter {
  public:
   explicit TableReporter(std::string machine) : machine_(std::move(machine)) {}
@@ -19,6 +20,7 @@ class TableReporter : public benchmark::BenchmarkReporter {
  private:
   void heading(const Run&);
   void row(const Run&);
+  std::string measured(const Run&, const std::string& version, const std::string& block);
 
   std::string machine_, heading_, last_version_;
   std::map<std::string, double> v1_;  // us of V1 at block 32, by heading

@@ -1,11 +1,14 @@
 #include "benchmarks/session.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
 namespace softmax::bench {
 
-Session::Session(Machine& machine, Input input) : machine_(machine), input_(std::move(input)) {}
+Session::Session(Machine& machine, Input input) : machine_(machine), input_(std::move(input)) {
+  machine_.watch(Watch::off);
+}
 
 Workspace& Session::workspace(Shape shape) {
   if (!workspace_ || workspace_->shape() != shape) {
@@ -52,6 +55,13 @@ Summary Session::time_copy(Workspace& ws, std::int64_t at_least) {
   }
   copy_seconds_.try_emplace(ws.shape().bytes(), best.median);
   return best;
+}
+
+const Trace& Session::trace(Workspace& ws, const Kernel& kernel, int block) {
+  const auto found = std::find_if(traces_.begin(), traces_.end(), [&](const Trace& t) {
+    return t.shape == ws.shape() && t.kernel == &kernel && t.block == block;
+  });
+  return found != traces_.end() ? *found : traces_.emplace_back(bench::trace(ws, kernel, block));
 }
 
 double Session::copy_seconds(Workspace& ws) {

@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "benchmarks/measure.hpp"
+#include "benchmarks/trace.hpp"
 #include "benchmarks/verify.hpp"
 #include "benchmarks/workspace.hpp"
 
@@ -14,7 +16,7 @@ namespace softmax::bench {
 
 class Session {
  public:
-  Session(Machine&, Input);
+  Session(Machine&, Input);  // the machine watches nothing from here on, but for trace()
 
   Machine& machine() const { return machine_; }
   const Input& input() const { return input_; }
@@ -32,6 +34,10 @@ class Session {
   // Median seconds of time_copy, measured once for each number of bytes.
   double copy_seconds(Workspace&);
 
+  // What a kernel asks of memory, traced once for all repetitions. Throws what it did wrong.
+  const Trace& trace(Workspace&, const Kernel&, int block);
+  const std::vector<Trace>& traces() const { return traces_; }  // in the order of the run
+
   double warm_up_seconds = 1;  // of the first time(); the clocks of an idle GPU take about that long to settle
 
   // A case ended in an error. Its kernel may have written anywhere, so the next case gets fresh memory.
@@ -44,6 +50,7 @@ class Session {
   std::unique_ptr<Workspace> workspace_;
   std::map<Shape, Expected> expected_;
   std::map<std::int64_t, double> copy_seconds_;
+  std::vector<Trace> traces_;
   bool warm_ = false;
   int failures_ = 0;
 };

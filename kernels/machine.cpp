@@ -21,11 +21,11 @@ std::span<const CounterName> counter_names() {
   static constexpr CounterName kNames[] = {
       {"l1tex__t_requests_pipe_lsu_mem_global_op_ld", &C::global_load_requests, "global loads of whole warps"},
       {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld", &C::global_load_sectors, "32-byte sectors that they touch"},
-      {"smsp__sass_data_bytes_mem_global_op_ld", &C::global_load_bytes, "bytes that their threads ask for"},
+      {"smsp__sass_data_bytes_mem_global_op_ld", &C::global_load_bytes, "bytes that the warps ask for, those that lanes share once"},
       {"redundant_load_bytes", &C::redundant_load_bytes, "of those, bytes that the same block had loaded before"},
       {"l1tex__t_requests_pipe_lsu_mem_global_op_st", &C::global_store_requests, "global stores of whole warps"},
       {"l1tex__t_sectors_pipe_lsu_mem_global_op_st", &C::global_store_sectors, "32-byte sectors that they touch"},
-      {"smsp__sass_data_bytes_mem_global_op_st", &C::global_store_bytes, "bytes that their threads write"},
+      {"smsp__sass_data_bytes_mem_global_op_st", &C::global_store_bytes, "bytes that the warps write"},
       {"smsp__inst_executed_op_shared_ld", &C::shared_load_requests, "shared loads of whole warps"},
       {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld", &C::shared_load_wavefronts, "passes that they take"},
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld", &C::shared_load_conflicts,

@@ -25,8 +25,13 @@ class FakeMachine : public HostMachine {
   bool copies_nothing = false;
   std::string flavour = "ieee";
 
+  Profile counted;  // what profile() says after a launch that is watched
+  Watch watching = Watch::check;
+  std::vector<Watch> watches;  // as asked for
+
   double clock = 0;  // seconds
   int timed = 0;     // calls that time() made, copies excepted
+  bool timed_while_watched = false;
   int allocations = 0;
   std::vector<int> batches;  // samples of each call of time()
   std::vector<bool> was_cold;
@@ -65,6 +70,7 @@ class FakeMachine : public HostMachine {
     batches.push_back(samples);
     was_cold.push_back(cold);
     std::vector<double> seconds;
+    if (watching != Watch::off) timed_while_watched = true;
     for (int i = 0; i < samples; ++i) {
       copied_ = false;
       work();
@@ -73,6 +79,8 @@ class FakeMachine : public HostMachine {
     }
     return seconds;
   }
+  void watch(Watch how) override { watches.push_back(watching = how); }
+  Profile profile() const override { return watching == Watch::off ? Profile{} : counted; }
   LaunchInfo last_launch() const override {
     return {.blocks = 1, .threads = 32, .shared_bytes = 0, .registers = 40, .blocks_per_sm = 16};
   }

@@ -50,6 +50,7 @@ class BenchRun : public testing::Test {
   std::vector<const Kernel*> kernels_ = {&v1, &v6};
   Input input_;
   std::vector<std::string> left_out_;
+  std::vector<Trace> traces_;
   int failures_ = 0;
 
   BenchRun() {
@@ -75,6 +76,7 @@ class BenchRun : public testing::Test {
     const Registered registered = register_cases(session, shapes_, kernels_);
     const std::size_t matched = benchmark::RunSpecifiedBenchmarks(&reporter, filter);
     left_out_ = registered.left_out;
+    traces_ = session.traces();
     failures_ = session.failures();
     return matched;
   }

@@ -85,10 +85,10 @@ __global__ void pattern_thread_a_row(const float* in, float* out) {
 PATTERN(thread_a_row, 4, 128,
         stored({.global_load_requests = 8, .global_load_sectors = 8 * 32, .global_load_bytes = 8 * 128}))
 
-// All threads of a block load one word: 128 times 4 bytes, of which 4 are new.
+// All threads of a block load one word: each of its 4 warps asks for 4 bytes, and only the first of them are new.
 __global__ void pattern_broadcast(const float* in, float* out) { out[THREAD] = in[blockIdx.x]; }
-PATTERN(broadcast, 4, 128, stored({.global_load_requests = 1, .global_load_sectors = 1, .global_load_bytes = 128}),
-        {.redundant_load_bytes = 127 * 4})
+PATTERN(broadcast, 4, 128, stored({.global_load_requests = 1, .global_load_sectors = 1, .global_load_bytes = 4}),
+        {.redundant_load_bytes = 3 * 4})
 
 __global__ void pattern_half_a_warp(const float* in, float* out) {
   if (LANE < 16) out[THREAD] = in[THREAD];

@@ -71,10 +71,8 @@ std::int64_t threads_in(Scope scope) {
 }
 
 void release(Scope scope, Barrier& b) {
-  const Block* one = current->block;
   for (Block& block : launch->blocks) {
-    if (scope == Scope::block && &block != one) continue;
-    if (scope == Scope::cluster && block.cluster_barrier != one->cluster_barrier) continue;
+    if (!together(scope, block, *current->block)) continue;
     for (unsigned t = 0; t < launch->threads_per_block; ++t)
       if (Thread& thread = block.threads[t]; thread.state == waiting_at(scope)) {
         thread.votes = b.votes;

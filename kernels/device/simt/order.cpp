@@ -87,8 +87,7 @@ void Order::barrier(Scope scope, Launch& l, Block& one) {
   Knowledge all;
   const auto each = [&](auto visit) {
     for (Block& b : l.blocks)
-      if (scope == Scope::grid || &b == &one || (scope == Scope::cluster && b.cluster_barrier == one.cluster_barrier))
-        visit(b);
+      if (together(scope, b, one)) visit(b);
   };
   each([&](Block& b) {
     ++b.epoch;

@@ -1,8 +1,5 @@
 #include "kernels/device/simt/requests.hpp"
 
-#include <algorithm>
-#include <bit>
-
 namespace softmax::device::simt {
 namespace {
 
@@ -68,14 +65,17 @@ int wavefronts(const Request& r, unsigned lanes) {
 }  // namespace
 
 void count(const Request& r, Op op, Counters& c) {
-  const int lanes = std::popcount(r.lanes), bytes = lanes * r.bytes;
-  c.partial_requests += lanes != 32;
+  if (op == Op::shuffle || op == Op::vote) {
+    (op == Op::vote ? c.votes : c.shuffles) += (r.bytes + 3) / 4;
+    return;
+  }
+  c.partial_requests += r.lanes != ~0u;
   if (op == Op::atomic) {
     ++c.atomics;
   } else if (!r.shared) {
     (reads(op) ? c.global_load_requests : c.global_store_requests) += 1;
     (reads(op) ? c.global_load_sectors : c.global_store_sectors) += sectors(r);
-    (reads(op) ? c.global_load_bytes : c.global_store_bytes) += bytes;
+    each_address(r, [&](std::uintptr_t) { (reads(op) ? c.global_load_bytes : c.global_store_bytes) += r.bytes; });
   } else {
     // 8 bytes go in two passes of half the lanes, 16 bytes in four of a quarter.
     const int phases = r.bytes <= 4 ? 1 : r.bytes <= 8 ? 2 : 4, width = 32 / phases;

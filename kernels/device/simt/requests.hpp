@@ -4,6 +4,8 @@
 // A warp runs its lanes in lockstep, the CPU device one after the other. Accesses of one place in the code belong
 // together if they are each lane's k-th there since the lanes last converged: at a barrier or an exchange of the warp.
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -12,7 +14,8 @@
 
 namespace softmax::device::simt {
 
-enum class Op : unsigned char { load, store, volatile_load, volatile_store, atomic };
+// The last three are no accesses: a shuffle of half a warp and that of the other half are one instruction too.
+enum class Op : unsigned char { load, store, volatile_load, volatile_store, atomic, shuffle, vote, barrier };
 constexpr bool reads(Op op) { return op != Op::store && op != Op::volatile_store; }
 constexpr bool writes(Op op) { return op != Op::load && op != Op::volatile_load; }
 constexpr bool strong(Op op) { return op != Op::load && op != Op::store; }  // never a race with each other
@@ -26,6 +29,21 @@ struct Request {
 };
 // Adds what a request costs.
 void count(const Request&, Op, Counters&);
+// Calls visit(address) for each address of a request, once for lanes that share it.
+template <class Visit>
+void each_address(const Request& r, Visit visit) {
+  std::uintptr_t all[32], *last = all;
+  bool ascending = true;
+  for (unsigned lanes = r.lanes; lanes; lanes &= lanes - 1) {
+    *last++ = r.at[std::countr_zero(lanes)];
+    ascending &= last - all == 1 || last[-2] < last[-1];
+  }
+  if (!ascending) {
+    std::sort(all, last);
+    last = std::unique(all, last);
+  }
+  for (const std::uintptr_t* a = all; a != last; ++a) visit(*a);
+}
 
 // The requests of one warp that are not complete yet.
 class RequestLog {

@@ -87,6 +87,11 @@ struct Launch {
   std::int64_t live = 0, spinning = 0;
 };
 
+// Do two resident blocks belong to one scope?
+inline bool together(Scope scope, const Block& a, const Block& b) {
+  return scope == Scope::grid || &a == &b || (scope == Scope::cluster && a.cluster_barrier == b.cluster_barrier);
+}
+
 // The launch and the thread that run now.
 extern thread_local Launch* launch;
 extern thread_local Thread* current;
