@@ -91,7 +91,7 @@ class Place {
 
 Output run(const Kernel& kernel, const Case& c, const std::vector<float>& x) { return Place(kernel, c).run(x); }
 
-std::vector<Output> run(const Kernel& kernel, const Case& c, std::span<const std::vector<float>> inputs) {
+std::vector<Output> run_in_turn(const Kernel& kernel, const Case& c, std::span<const std::vector<float>> inputs) {
   Place place(kernel, c);
   std::vector<Output> outputs;
   for (const std::vector<float>& x : inputs) outputs.push_back(place.run(x));

@@ -19,7 +19,7 @@ struct Output {
 // x is rows * cols long. Throws what the kernel throws.
 Output run(const Kernel&, const Case&, const std::vector<float>& x);
 // The same for each of `inputs` in turn, in the same memory; the output stays as the run before left it.
-std::vector<Output> run(const Kernel&, const Case&, std::span<const std::vector<float>> inputs);
+std::vector<Output> run_in_turn(const Kernel&, const Case&, std::span<const std::vector<float>> inputs);
 inline Output run(const Kernel& kernel, const Case& c) { return run(kernel, c, values(c)); }
 
 // Rows of a matrix without padding.
