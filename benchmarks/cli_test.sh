@@ -28,14 +28,14 @@ in_out '--benchmark_filter'
 [ "$(wc -l <"$tmp/out")" -le 24 ] || complain 'help is more than a screen'
 
 check 'table' 0 --device=cpu --benchmark_filter=/V6/
-in_out '^16 x 1571 fp32, ieee, sim, '
+in_out '^32 x 1571 fp32, ieee, sim, '
 in_out '^  V6 +32 '
 in_err 'say nothing about a GPU'
 LC_ALL=C grep -q '[^ -~]' "$tmp/out" && complain 'the table is not ASCII'
 
 check 'explain' 0 --explain --benchmark_filter=/V1/
 in_out '^  V1 +1024 '
-in_out '^V1 at 16 x 1571, block [0-9]+; the same at block'
+in_out '^V1 at 32 x 1571, block [0-9]+; the same at block'
 in_out '^ +[0-9]+  for .* max = fmaxf\(max, x\[i\]\);$'
 in_out 'global load .*<- uncoalesced: [0-9.]+ sectors a request, [0-9]+ would do$'
 awk 'length($0) > 120 && !/idea|safe/ { exit 1 }' "$tmp/out" || complain '--explain is wider than 120 columns'
@@ -46,7 +46,7 @@ check 'explain on a GPU' 2 --explain --device=gpu
 in_err 'exclude each other: only the CPU device counts'
 
 check 'list' 0 --device cpu --benchmark_list_tests=true
-in_out '^softmax/V1/fp32/ieee/sim/N:16/C:1571/block:32/manual_time$'
+in_out '^softmax/V1/fp32/ieee/sim/N:32/C:1571/block:32/manual_time$'
 rows=$("$bench" --device=cpu --benchmark_list_tests --benchmark_filter=V6 2>/dev/null | wc -l)
 [ "$rows" -ge 1 ] && [ "$rows" -le 12 ] || complain "--benchmark_filter=V6 is $rows rows, not 1 to 12"
 

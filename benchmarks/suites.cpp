@@ -7,7 +7,7 @@ namespace {
 
 // 8 batches of 1024 tokens over GPT-2's vocabulary: the article's shape. 50257 is odd, so three rows of four start
 // where no 16-byte access may; 1571 is odd too.
-constexpr Shape kArticle{8192, 50257}, kArticleStandIn{16, 1571};
+constexpr Shape kArticle{8192, 50257}, kArticleStandIn{32, 1571};
 
 constexpr Shape kShapes[] = {
     kArticle,       {8192, 1024},  // attention scores: a row is one 4 KiB burst, so fixed costs of a row show
@@ -16,10 +16,10 @@ constexpr Shape kShapes[] = {
     {8192, 128256},  // Llama 3's vocabulary: 501 KiB, a row fits neither shared memory nor the registers of one block
 };
 constexpr Shape kStandIns[] = {
-    kArticleStandIn, {16, 32},  // one element a lane
-    {16, 128},                  // one float4 a lane
-    {16, 1000},                 // 31.25 warps: the last one is not full
-    {16, 4008},                 // more than any block has threads
+    kArticleStandIn, {32, 32},  // one element a lane
+    {32, 128},                  // one float4 a lane
+    {32, 1000},                 // 31.25 warps: the last one is not full
+    {32, 4008},                 // more than any block has threads
 };
 
 }  // namespace

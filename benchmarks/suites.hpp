@@ -21,8 +21,8 @@ struct Shape {
 
 enum class Suite { ladder, shapes };
 
-// A simulated machine gets stand-ins that take it milliseconds: 1/512 of the rows, 1/32 of the columns. `sample` is the
-// shape of the file that comes with the project; the ladder ends with it.
+// A simulated machine gets stand-ins that take it milliseconds: as many rows as a warp has lanes, 1/32 of the columns.
+// `sample` is the shape of the file that comes with the project; the ladder ends with it.
 std::vector<Shape> shapes(Suite, bool simulated, Shape sample = {});
 
 }  // namespace softmax::bench

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <unordered_map>
 
 #include "kernels/device/simt/checks.hpp"
 #include "kernels/device/simt/source.hpp"
@@ -27,17 +28,10 @@ class Sites {
     return number(file << 16 | std::uintptr_t(where.line) << 3 | std::uintptr_t(op), op, where);
   }
   std::uint16_t number(std::uintptr_t key, Op op, Where where = {"", 0}) {
-    std::size_t i = key * 0x9e3779b97f4a7c15ull >> 52;
-    while (slots_[i].key != key) {
-      if (slots_[i].key == 0) {
-        if (all.size() >= kSlots / 2) throw Fault("more than " + std::to_string(kSlots / 2) + " places load or store");
-        slots_[i] = {key, std::uint16_t(all.size())};
-        all.push_back({key, op, {where.file, where.line}, where.line > 0, {}});
-        break;
-      }
-      i = (i + 1) % kSlots;
-    }
-    return slots_[i].site;
+    const auto [found, is_new] = numbers_.try_emplace(key, std::uint16_t(all.size()));
+    if (is_new) all.push_back({key, op, {where.file, where.line}, where.line > 0, {}});
+    if (all.size() > 0xffff) throw Fault("too many places load or store");
+    return found->second;
   }
   const SourceLine& line(std::size_t site) {
     Site& s = all[site];
@@ -62,12 +56,7 @@ class Sites {
   std::vector<Site> all;
 
  private:
-  static constexpr std::size_t kSlots = 1 << 12;
-  struct Slot {
-    std::uintptr_t key = 0;
-    std::uint16_t site = 0;
-  };
-  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
+  std::unordered_map<std::uintptr_t, std::uint16_t> numbers_;
 };
 
 struct Tracer {
