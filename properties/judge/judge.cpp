@@ -119,6 +119,7 @@ class Judge {
       return outcome;
     }
     if (strays_) return outcome;
+    observer_.doing(what + ", unwatched, " + to_string(c));
     machine_.watch(Watch::off);
     try {
       outcome.why = refute();
