@@ -97,14 +97,13 @@ std::string to_string(const Ruling& r) {
           : r.stopped ? "stopped"
                       : "-")
       << std::setw(24) << r.name << std::right << std::setw(4) << (broken ? "" : std::to_string(r.held)) << "  ";
-  if (!broken) {
-    const std::string ended = plural(std::size_t(r.stopped), "case") + " ended in a finding\n";
-    if (idle && r.stopped > 0) return out.str() + ended;
-    out << r.statement << "\n";
-    if (r.stopped > 0) out << std::string(40, ' ') << ended;
-    return out.str();
-  }
-  out << r.why << "\n" << std::string(40, ' ') << "smallest case: " << to_string(r.smallest) << "\n";
+  const std::string indent(40, ' '), ended = plural(std::size_t(r.stopped), "case") + " ended in a finding\n";
+  if (!broken && idle && r.stopped > 0) return out.str() + ended;
+  out << r.statement << "\n";
+  if (broken)
+    out << indent << r.why << "\n" << indent << "smallest case: " << to_string(r.smallest) << "\n";
+  else if (r.stopped > 0)
+    out << indent << ended;
   return out.str();
 }
 
