@@ -14,11 +14,12 @@ compile() {
 judge_file() {
   local file=$1 place=$build/judge own why obstacles arguments=() verdict=''
   shift
-  build_targets judge || return 2
+  mkdir -p "$place"
   own=$(mktemp -d "$place/run.XXXXXX")
   {
     # Others may judge in this build folder too: one compiles at a time, and each runs what it compiled.
     flock 9
+    build_targets judge || return 2
     if obstacles=$(python3 "$root/properties/judge/translate.py" "$file" --cpu "$place/cpu.cu" --gpu "$place/gpu.cu"); then
       if [ -n "$obstacles" ]; then
         why="the CPU device cannot run ${obstacles//$'\n'/, }"

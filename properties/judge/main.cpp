@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,6 +184,7 @@ void catch_faults() {
 // In the child: never returns.
 [[noreturn]] void child(const Arguments& a, Message& message) {
   std::string text;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever stops the parent stops the kernel too
   catch_faults();
   try {
     text = judge_all(a, message);

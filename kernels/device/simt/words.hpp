@@ -74,22 +74,26 @@ struct alignas(16) float4 {
   SIMT_WORD float4(const float4& other) : all(other.all) {}
   SIMT_WORD float4& operator=(const float4& other) { return all = other.all, *this; }
 };
-struct alignas(16) int4 {
-  union {
-    struct {
-      int x, y, z, w;
-    };
-    int all __attribute__((vector_size(16)));
-  };
-  int4() = default;
-  SIMT_WORD int4(int x, int y, int z, int w) : x(x), y(y), z(z), w(w) {}
-  SIMT_WORD int4(const int4& other) : all(other.all) {}
-  SIMT_WORD int4& operator=(const int4& other) { return all = other.all, *this; }
-};
+#define SIMT_INTEGERS4(name, type)                                                  \
+  struct alignas(16) name {                                                         \
+    union {                                                                         \
+      struct {                                                                      \
+        type x, y, z, w;                                                            \
+      };                                                                            \
+      type all __attribute__((vector_size(16)));                                    \
+    };                                                                              \
+    name() = default;                                                               \
+    SIMT_WORD name(type x, type y, type z, type w) : x(x), y(y), z(z), w(w) {}      \
+    SIMT_WORD name(const name& other) : all(other.all) {}                           \
+    SIMT_WORD name& operator=(const name& other) { return all = other.all, *this; } \
+  };                                                                                \
+  SIMT_WORD name make_##name(type x, type y, type z, type w) { return {x, y, z, w}; }
+SIMT_INTEGERS4(int4, int)
+SIMT_INTEGERS4(uint4, unsigned)
+#undef SIMT_INTEGERS4
 struct float3 {
   float x, y, z;
 };
-SIMT_WORD int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 SIMT_WORD float3 make_float3(float x, float y, float z) { return {x, y, z}; }
 SIMT_WORD float2 make_float2(float x, float y) { return {x, y}; }
 SIMT_WORD float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
