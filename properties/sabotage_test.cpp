@@ -102,6 +102,38 @@ TEST(SabotageStudy, honest_kernels_keep_every_law) {
   EXPECT_GE(judged, 2);
 }
 
+// Draws are fitted to what a kernel takes, and a launch holds the caller to it.
+TEST(SabotageStudy, a_kernel_of_few_shapes_gets_those) {
+  const Kernel& picky = *find("picky", "cpu");
+  int shifted = 0;
+  for (int i = 0; i < kCases; ++i) {
+    const Case c = law("in_range").cases(picky)(rc::Random(std::uint64_t(i)), i).value();
+    EXPECT_EQ(c.cols % 4, 0) << c;
+    EXPECT_EQ(c.in_shift % 4, 0) << c;
+    EXPECT_LT(c.in_shift, 64) << c;
+    shifted += c.in_shift != 0;
+  }
+  EXPECT_GT(shifted, 0);
+
+  Buffer in(picky.machine(), 64), out(picky.machine(), 64), maximum(picky.machine(), 4);
+  Problem p{.rows = 1,
+            .cols = 4,
+            .in_stride = 4,
+            .out_stride = 4,
+            .in = in.floats() + 1,
+            .out = out.data(),
+            .block = 32,
+            .workspace = maximum.data()};
+  try {
+    picky.launch(p);
+    ADD_FAILURE() << "took an input that begins 4 bytes past a multiple of 16";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_STREQ(e.what(), "V930: the input must begin at a multiple of 16 bytes");
+  }
+  p.in = in.floats() + 4;
+  EXPECT_NO_THROW(picky.launch(p));
+}
+
 // The build writes them, for the CPU device only: version 1000 * v + n is lesson v without its n-th barrier.
 class Barrier : public testing::TestWithParam<const Kernel*> {};
 

@@ -19,6 +19,7 @@ using properties::Law;
 
 constexpr std::string_view kRefusal = "the CPU device has no ";  // plain.hpp says so
 constexpr int kCasesAtLeast = 5;
+constexpr std::size_t kFindingsShrunk = 8;
 constexpr double kShrinkSeconds = 4;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -187,12 +188,14 @@ class Judge {
         return attempt(ruling.name, at, [&] { return law.refute(kernel_, at); });
       };
       const Outcome outcome = ask(c);
-      for (const std::string& key : outcome.findings)
+      for (const std::string& key : outcome.findings) {
+        if (report_.findings.size() > kFindingsShrunk) break;
         shrink(drawn, [&](const Case& at) {
           const auto before = launches(key);
           ask(at);
           return launches(key) > before;
         });
+      }
       if (!outcome.why.empty()) {
         ruling.smallest = shrink(drawn, [&](const Case& at) { return !ask(at).why.empty(); }).value();
         const std::string why = ask(ruling.smallest).why;

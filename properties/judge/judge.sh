@@ -74,6 +74,10 @@ judge() {
         ;;
     esac
   done
+  if [ ${#files[@]} -gt 1 ] && [[ " ${options[*]}" == *" --json="* ]]; then
+    say "--json is for one file"
+    return 2
+  fi
   install_packages
   choose_preset
   for argument in "${files[@]}"; do

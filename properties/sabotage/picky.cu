@@ -1,4 +1,4 @@
-// Right, but hard to please: takes only whole float4s, and keeps the maxima in memory that the caller brings.
+// Right, but hard to please: takes only whole float4s at multiples of 16 bytes, and keeps the maxima in memory that the caller brings.
 #include "kernels/prelude.hpp"
 
 namespace {
@@ -28,5 +28,5 @@ std::int64_t workspace(const softmax::Problem& p) { return p.rows * std::int64_t
 
 }  // namespace
 
-SOFTMAX_KERNEL(930, "picky", "takes whole float4s, wants workspace", launch, .blocks = {32, 64}, .supports = supports,
-               .workspace = workspace)
+SOFTMAX_KERNEL(930, "picky", "takes whole float4s, wants workspace", launch, .blocks = {32, 64}, .alignment = 16,
+               .supports = supports, .workspace = workspace)

@@ -6,7 +6,8 @@
 namespace cg = cooperative_groups;
 
 template <typename T, int kWarps>
-__global__ void __launch_bounds__(kWarps * 32) softmax_warps(const T* __restrict__ in, T* __restrict__ out, int N, int C) {
+__global__ void __launch_bounds__(kWarps * 32)
+    softmax_warps(const T* __restrict__ in, T* __restrict__ out, int N, int C) {
   __shared__ T largest[kWarps], total[kWarps];
   cg::thread_block block = cg::this_thread_block();
   cg::thread_block_tile<32> warp = cg::tiled_partition<32>(block);
