@@ -3,7 +3,7 @@
 //
 // A kernel may use:
 //   __global__ __device__ __host__ __forceinline__ __launch_bounds__ __align__, threadIdx blockIdx blockDim gridDim,
-//   warpSize, SHARED and SHARED_DYNAMIC in place of __shared__, dim3 float2 float3 float4 int4 uint4,
+//   warpSize, SHARED and SHARED_DYNAMIC in place of __shared__, dim3 float2 float3 float4 int2 int4 uint4,
 //   __syncthreads (_count _or _and), __syncwarp, __shfl_sync and its _down _up _xor, __ballot_sync __any_sync __all_sync,
 //   __activemask, atomicAdd _Sub _Max _Min _And _Or _Inc _Exch _CAS, __threadfence (_block), __nanosleep,
 //   __ldg __ldca __ldcg __ldcs __stcg __stcs __stwt, C's float functions, rsqrtf, min and max,

@@ -50,50 +50,43 @@ struct dim3 : softmax::device::simt::Index {
 };
 
 // A copy of a vector is one load and one store, as on a GPU: the compiler takes a plain struct apart.
-struct alignas(8) float2 {
+template <class T>
+struct alignas(2 * sizeof(T)) simt_vector2 {
   union {
     struct {
-      float x, y;
+      T x, y;
     };
-    float all __attribute__((vector_size(8)));
+    T all __attribute__((vector_size(2 * sizeof(T))));
   };
-  float2() = default;
-  SIMT_WORD float2(float x, float y) : x(x), y(y) {}
-  SIMT_WORD float2(const float2& other) : all(other.all) {}
-  SIMT_WORD float2& operator=(const float2& other) { return all = other.all, *this; }
+  simt_vector2() = default;
+  SIMT_WORD simt_vector2(T x, T y) : x(x), y(y) {}
+  SIMT_WORD simt_vector2(const simt_vector2& other) : all(other.all) {}
+  SIMT_WORD simt_vector2& operator=(const simt_vector2& other) { return all = other.all, *this; }
 };
-struct alignas(16) float4 {
+template <class T>
+struct alignas(4 * sizeof(T)) simt_vector4 {
   union {
     struct {
-      float x, y, z, w;
+      T x, y, z, w;
     };
-    float all __attribute__((vector_size(16)));
+    T all __attribute__((vector_size(4 * sizeof(T))));
   };
-  float4() = default;
-  SIMT_WORD float4(float x, float y, float z, float w) : x(x), y(y), z(z), w(w) {}
-  SIMT_WORD float4(const float4& other) : all(other.all) {}
-  SIMT_WORD float4& operator=(const float4& other) { return all = other.all, *this; }
+  simt_vector4() = default;
+  SIMT_WORD simt_vector4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}
+  SIMT_WORD simt_vector4(const simt_vector4& other) : all(other.all) {}
+  SIMT_WORD simt_vector4& operator=(const simt_vector4& other) { return all = other.all, *this; }
 };
-#define SIMT_INTEGERS4(name, type)                                                  \
-  struct alignas(16) name {                                                         \
-    union {                                                                         \
-      struct {                                                                      \
-        type x, y, z, w;                                                            \
-      };                                                                            \
-      type all __attribute__((vector_size(16)));                                    \
-    };                                                                              \
-    name() = default;                                                               \
-    SIMT_WORD name(type x, type y, type z, type w) : x(x), y(y), z(z), w(w) {}      \
-    SIMT_WORD name(const name& other) : all(other.all) {}                           \
-    SIMT_WORD name& operator=(const name& other) { return all = other.all, *this; } \
-  };                                                                                \
-  SIMT_WORD name make_##name(type x, type y, type z, type w) { return {x, y, z, w}; }
-SIMT_INTEGERS4(int4, int)
-SIMT_INTEGERS4(uint4, unsigned)
-#undef SIMT_INTEGERS4
+using float2 = simt_vector2<float>;
+using float4 = simt_vector4<float>;
+using int2 = simt_vector2<int>;
+using int4 = simt_vector4<int>;
+using uint4 = simt_vector4<unsigned>;
 struct float3 {
   float x, y, z;
 };
+SIMT_WORD int2 make_int2(int x, int y) { return {x, y}; }
+SIMT_WORD int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+SIMT_WORD uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 SIMT_WORD float3 make_float3(float x, float y, float z) { return {x, y, z}; }
 SIMT_WORD float2 make_float2(float x, float y) { return {x, y}; }
 SIMT_WORD float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
@@ -182,74 +175,50 @@ SIMT_WORD int __all_sync(unsigned mask, int predicate, simt_words::Where where =
   return simt_words::ballot(mask, predicate != 0, where) == mask;
 }
 
-template <class T>
-SIMT_WORD T atomicAdd(T* address, std::type_identity_t<T> value) {
-  return simt_words::atomic(address, [&](T old) { return old + value; });
-}
-template <class T>
-SIMT_WORD T atomicMax(T* address, std::type_identity_t<T> value) {
-  return simt_words::atomic(address, [&](T old) { return value > old ? value : old; });
-}
-template <class T>
-SIMT_WORD T atomicMin(T* address, std::type_identity_t<T> value) {
-  return simt_words::atomic(address, [&](T old) { return value < old ? value : old; });
-}
-template <class T>
-SIMT_WORD T atomicSub(T* address, std::type_identity_t<T> value) {
-  return simt_words::atomic(address, [&](T old) { return old - value; });
-}
-template <class T>
-SIMT_WORD T atomicAnd(T* address, std::type_identity_t<T> value) {
-  return simt_words::atomic(address, [&](T old) { return old & value; });
-}
-template <class T>
-SIMT_WORD T atomicOr(T* address, std::type_identity_t<T> value) {
-  return simt_words::atomic(address, [&](T old) { return old | value; });
-}
-SIMT_WORD unsigned atomicInc(unsigned* address, unsigned last) {
-  return simt_words::atomic(address, [&](unsigned old) { return old >= last ? 0 : old + 1; });
-}
-template <class T>
-SIMT_WORD T atomicExch(T* address, std::type_identity_t<T> value) {
-  return simt_words::atomic(address, [&](T) { return value; });
-}
+#define SIMT_ATOMIC(name, wanted)                                                          \
+  template <class T>                                                                       \
+  SIMT_WORD T name(T* address, std::type_identity_t<T> value) {                            \
+    return simt_words::atomic(address, [&]([[maybe_unused]] T old) { return T(wanted); }); \
+  }
+SIMT_ATOMIC(atomicAdd, old + value)
+SIMT_ATOMIC(atomicSub, old - value)
+SIMT_ATOMIC(atomicMin, value < old ? value : old)
+SIMT_ATOMIC(atomicMax, value > old ? value : old)
+SIMT_ATOMIC(atomicAnd, old& value)
+SIMT_ATOMIC(atomicOr, old | value)
+SIMT_ATOMIC(atomicExch, value)
+#undef SIMT_ATOMIC
 template <class T>
 SIMT_WORD T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   return simt_words::atomic(address, [&](T old) { return old == expected ? value : old; });
+}
+SIMT_WORD unsigned atomicInc(unsigned* address, unsigned last) {
+  return simt_words::atomic(address, [&](unsigned old) { return old >= last ? 0 : old + 1; });
 }
 SIMT_WORD void __threadfence() { softmax::device::simt::fence(softmax::device::simt::Scope::grid); }
 SIMT_WORD void __threadfence_block() { softmax::device::simt::fence(softmax::device::simt::Scope::block); }
 // A spinning wait must sleep, or the thread that it waits for never runs.
 SIMT_WORD void __nanosleep(unsigned) { softmax::device::simt::spin(); }
 
-template <class T>
-SIMT_WORD T __ldg(const T* address) {
-  return *address;
-}
-template <class T>
-SIMT_WORD T __ldcs(const T* address) {
-  return *address;
-}
-template <class T>
-SIMT_WORD void __stcs(T* address, T value) {
-  *address = value;
-}
-template <class T>
-SIMT_WORD T __ldca(const T* address) {
-  return *address;
-}
-template <class T>
-SIMT_WORD T __ldcg(const T* address) {
-  return *address;
-}
-template <class T>
-SIMT_WORD void __stcg(T* address, T value) {
-  *address = value;
-}
-template <class T>
-SIMT_WORD void __stwt(T* address, T value) {
-  *address = value;
-}
+#define SIMT_LOAD(name)                \
+  template <class T>                   \
+  SIMT_WORD T name(const T* address) { \
+    return *address;                   \
+  }
+#define SIMT_STORE(name)                     \
+  template <class T>                         \
+  SIMT_WORD void name(T* address, T value) { \
+    *address = value;                        \
+  }
+SIMT_LOAD(__ldg)
+SIMT_LOAD(__ldca)
+SIMT_LOAD(__ldcg)
+SIMT_LOAD(__ldcs)
+SIMT_STORE(__stcg)
+SIMT_STORE(__stcs)
+SIMT_STORE(__stwt)
+#undef SIMT_LOAD
+#undef SIMT_STORE
 SIMT_WORD unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 SIMT_WORD float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 SIMT_WORD int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
