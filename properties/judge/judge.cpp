@@ -349,7 +349,11 @@ class Judge {
 }  // namespace
 
 int Report::broken() const {
-  return int(std::count_if(rulings.begin(), rulings.end(), [](const Ruling& r) { return !r.why.empty(); }));
+  return int(std::count_if(rulings.begin(), rulings.end(), [](const Ruling& r) { return r.broken(); }));
+}
+bool Report::wrong() const {
+  return !findings.empty() ||
+         std::any_of(rulings.begin(), rulings.end(), [](const Ruling& r) { return r.broken() && !r.of_bits(); });
 }
 
 Report judge(const Kernel& kernel, const Options& options, const Observer& observer) {

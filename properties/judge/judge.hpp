@@ -27,6 +27,10 @@ struct Ruling {
   std::string why;  // empty, or how the smallest case breaks it
   properties::Case smallest;
   bool example = false;  // a list of examples: not every kernel takes their shapes
+
+  bool broken() const { return !why.empty(); }
+  // Holds a kernel to bits, where all its answers may be right: a sum by atomics adds in another order each time.
+  bool of_bits() const { return name == "repeats" || name == "order_does_not_matter"; }
 };
 
 // A rule of CUDA that the kernel broke, once for each kind and place in its source.
@@ -56,8 +60,8 @@ struct Report {
   std::optional<Traffic> traffic;
   std::optional<Speed> speed;
 
-  int broken() const;
-  bool wrong() const { return broken() > 0 || !findings.empty(); }
+  int broken() const;  // laws
+  bool wrong() const;  // a law that is not only of bits is broken, or there is a finding
 };
 
 struct Observer {

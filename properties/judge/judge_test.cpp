@@ -59,6 +59,13 @@ TEST(JudgeVerdict, is_right_only_if_a_machine_judged_and_found_nothing) {
   broken.findings.resize(2);
   EXPECT_EQ(verdict({broken}), "WRONG - 1 of 2 laws broken, 2 findings on the GPU");
 
+  Report varies = fine("CPU device");
+  varies.rulings[1] = {"repeats", "", 0, 0, "other bits", {}, false};
+  EXPECT_EQ(verdict({varies}),
+            "RIGHT - every answer within its bound on the CPU device, but the last bits vary from run to run");
+  varies.findings.resize(1);
+  EXPECT_EQ(verdict({varies}), "WRONG - 1 of 2 laws broken, 1 finding on the CPU device");
+
   Report some = fine("CPU device");
   some.limits = "takes C % 4 == 0";
   EXPECT_EQ(verdict({some}), "RIGHT - for some shapes only (takes C % 4 == 0): every law holds on the CPU device");

@@ -127,6 +127,7 @@ std::string to_string(const Report& r) {
 
 std::string verdict(const std::vector<Report>& reports) {
   std::size_t broken = 0, laws = 0, findings = 0, judged = 0;
+  bool wrong = false;
   std::string where, limits, why, unasked;
   for (const Report& r : reports) {
     if (!r.not_judged.empty()) {
@@ -134,6 +135,7 @@ std::string verdict(const std::vector<Report>& reports) {
       continue;
     }
     ++judged;
+    wrong |= r.wrong();
     broken = std::max(broken, std::size_t(r.broken()));
     laws = std::max(laws, r.rulings.size());
     findings = std::max(findings, r.findings.size());
@@ -142,15 +144,17 @@ std::string verdict(const std::vector<Report>& reports) {
   }
   if (judged == 0) return "NOT JUDGED - " + why;
   const std::string rules = std::to_string(broken) + " of " + plural(laws, "law") + " broken";
-  if (broken > 0 || findings > 0)
+  if (wrong)
     return "WRONG - " + (broken == 0 ? "" : rules) + (broken > 0 && findings > 0 ? ", " : "") +
            (findings == 0 ? "" : plural(findings, "finding")) + " on " + where;
   // A law that no case reached may hold or not, unless the examples are of shapes that the kernel does not take.
   for (const Report& r : reports)
     for (const Ruling& law : r.rulings)
-      if (law.held == 0 && !law.example) unasked += (unasked.empty() ? "" : ", ") + law.name;
+      if (law.held == 0 && !law.example && !law.broken()) unasked += (unasked.empty() ? "" : ", ") + law.name;
   if (!unasked.empty()) return "NOT JUDGED - no case for " + unasked + " on " + where;
-  return "RIGHT - " + (limits.empty() ? "" : "for some shapes only (" + limits + "): ") + "every law holds on " + where;
+  return "RIGHT - " + (limits.empty() ? "" : "for some shapes only (" + limits + "): ") +
+         (broken == 0 ? "every law holds on " + where
+                      : "every answer within its bound on " + where + ", but the last bits vary from run to run");
 }
 
 std::string to_json(const std::string& file, const std::string& verdict, const std::vector<Report>& reports) {

@@ -12,8 +12,8 @@
 
 namespace softmax::device::simt {
 
-thread_local Launch* launch = nullptr;
-thread_local Thread* current = nullptr;
+constinit thread_local Launch* launch = nullptr;
+constinit thread_local Thread* current = nullptr;
 
 namespace {
 

@@ -93,8 +93,8 @@ inline bool together(Scope scope, const Block& a, const Block& b) {
 }
 
 // The launch and the thread that run now.
-extern thread_local Launch* launch;
-extern thread_local Thread* current;
+extern constinit thread_local Launch* launch;
+extern constinit thread_local Thread* current;
 
 // For reports: "v2_shared.cu:31", "a shuffle", "block 7", and who waits where in a block, one clause a place.
 std::string at(Where);
