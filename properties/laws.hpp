@@ -18,6 +18,8 @@ struct Law {
   rc::Gen<Case> (*cases)(const Kernel&);
   // Empty if the law holds for this case, else what broke it. Throws what the kernel throws.
   std::string (*refute)(const Kernel&, const Case&);
+  // Asks for bits where every answer may be right: a sum by atomics adds up in another order each time.
+  bool of_bits = false;
 };
 
 std::span<const Law> laws();

@@ -43,6 +43,27 @@ __global__ void last_block_with_both_fences(Args a) {
 NEAR_MISS(2101, last_block_with_both_fences, 64, "the last block of four reads what the others left", .blocks = 4,
           .cleared = true)
 
+// A fence holds for those too whom a barrier brings behind it: thread 0 counts for all of them.
+__global__ void every_thread_fences(Args a) {
+  SHARED(words, float[32]);
+  SHARED(last, bool);
+  const unsigned row = blockIdx.x / 4, part = blockIdx.x % 4;
+  const float* x = a.in + row * a.in_stride;
+  float max = block_max(words, max_of(x, a.cols * part / 4, a.cols * (part + 1) / 4));
+  if (threadIdx.x == blockDim.x - 1) a.partial[blockIdx.x] = max;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(&a.counter[row], 1) == 3;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  for (unsigned i = 0; i < 4; ++i) max = fmaxf(max, a.partial[4 * row + i]);
+  const float sum = block_sum(words, sum_of(x, 0, a.cols, max));
+  write(a.out + row * a.out_stride, x, 0, a.cols, max, sum);
+}
+NEAR_MISS(2113, every_thread_fences, 64, "one thread leaves its result, another counts the block", .blocks = 4,
+          .cleared = true)
+
 __global__ void atomic_max_in_shared_memory(Args a) {
   SHARED(words, float[32]);
   SHARED(best, int);

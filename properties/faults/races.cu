@@ -253,6 +253,28 @@ __global__ void last_block_without_acquire(Args a) {
 }
 FAULT(2034, last_block_without_acquire, 64, "no fence after the block counted itself", .blocks = 2, .cleared = true)
 
+__global__ void fences_for_the_block_alone(Args a) {
+  SHARED(words, float[32]);
+  SHARED(last, bool);
+  const unsigned row = blockIdx.x / 2, half = blockIdx.x % 2;
+  const float* x = a.in + row * a.in_stride;
+  const long middle = a.cols / 2, from = half ? middle : 0, to = half ? a.cols : middle;
+  const float mine = block_max(words, max_of(x, from, to));
+  if (threadIdx.x == 0) {
+    a.partial[blockIdx.x] = mine;  // other side
+    __threadfence_block();
+    last = atomicAdd(&a.counter[row], 1) == 1;
+    __threadfence_block();
+  }
+  __syncthreads();
+  if (!last) return;
+  const float max = fmaxf(a.partial[2 * row], a.partial[2 * row + 1]);  // fault: race
+  const float sum = block_sum(words, sum_of(x, 0, a.cols, max));
+  write(a.out + row * a.out_stride, x, 0, a.cols, max, sum);
+}
+FAULT(2038, fences_for_the_block_alone, 64, "__threadfence_block where the other side is another block", .blocks = 2,
+      .cleared = true)
+
 __global__ void phases_without_grid_sync(Args a) {
   SHARED(words, float[32]);
   const unsigned row = blockIdx.x / 2, half = blockIdx.x % 2;

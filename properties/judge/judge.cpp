@@ -174,6 +174,7 @@ class Judge {
 
   Ruling law(const Law& law) {
     Ruling ruling = begin(law.name, law.statement);
+    ruling.of_bits = law.of_bits;
     const rc::Gen<Case> gen = law.cases(kernel_);
     const double end = now() + options_.law_seconds;
     for (int i = 0; i < options_.cases && (i < kCasesAtLeast || now() < end) && !given_up(); ++i) {
@@ -353,7 +354,7 @@ int Report::broken() const {
 }
 bool Report::wrong() const {
   return !findings.empty() ||
-         std::any_of(rulings.begin(), rulings.end(), [](const Ruling& r) { return r.broken() && !r.of_bits(); });
+         std::any_of(rulings.begin(), rulings.end(), [](const Ruling& r) { return r.broken() && !r.of_bits; });
 }
 
 Report judge(const Kernel& kernel, const Options& options, const Observer& observer) {

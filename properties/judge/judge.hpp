@@ -28,9 +28,9 @@ struct Ruling {
   properties::Case smallest;
   bool example = false;  // a list of examples: not every kernel takes their shapes
 
+  bool of_bits = false;  // Law::of_bits
+
   bool broken() const { return !why.empty(); }
-  // Holds a kernel to bits, where all its answers may be right: a sum by atomics adds in another order each time.
-  bool of_bits() const { return name == "repeats" || name == "order_does_not_matter"; }
 };
 
 // A rule of CUDA that the kernel broke, once for each kind and place in its source.

@@ -159,7 +159,8 @@ std::string verdict(const std::vector<Report>& reports) {
 
 std::string to_json(const std::string& file, const std::string& verdict, const std::vector<Report>& reports) {
   using nlohmann::json;
-  json all = {{"file", file},
+  json all = {{"schema", 1},
+              {"file", file},
               {"verdict", verdict.substr(0, verdict.find(" - "))},
               {"summary", verdict},
               {"machines", json::array()}};
@@ -177,7 +178,8 @@ std::string to_json(const std::string& file, const std::string& verdict, const s
       one["findings"].push_back({{"text", f.text}, {"launches", f.launches}, {"case", to_string(f.smallest)}});
     if (r.traffic) {
       json counters = {{"N", r.traffic->rows}, {"C", r.traffic->cols}};
-      for (const CounterName& c : counter_names()) counters[std::string(c.key)] = r.traffic->profile.total.*c.value;
+      for (const CounterName& c : counter_names())  // a token's share, as in result files
+        counters[std::string(c.key)] = double(r.traffic->profile.total.*c.value) / double(r.traffic->rows);
       one["counters"] = counters;
     }
     if (r.speed)

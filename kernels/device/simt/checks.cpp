@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "kernels/device/simt/state.hpp"
 
@@ -118,7 +120,7 @@ void Checks::check(const Access& a, const Target& target) {
                       .site = a.site},
             .strong = strong(a.op)};
   for (std::uintptr_t at = a.at, last = a.at + a.bytes; at < last;) {
-    Page& page = shadow_.page(at, target.shift);
+    Page& page = shadow_.page(at, std::min(target.shift, unsigned(std::countr_zero(a.bytes))));
     const std::uintptr_t granule = std::uintptr_t{1} << page.shift, first = at % granule;
     const unsigned some = unsigned(std::min(last - at, granule - first));
     mark.bytes = static_cast<unsigned char>(((1u << some) - 1) << first);
@@ -164,10 +166,12 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
   if (!conflicts_with_read(c.read) && c.more)
     for (const Mark& r : shadow_.reads(c))
       if (conflicts_with_read(r)) break;
-  if (!reads(a.op) && overwrite_.bytes == 0 && conflicts(c.write)) {
-    const std::size_t size = std::size_t(std::popcount(bytes));
-    overwrite_ = {.at = at, .bytes = size, .before = {}, .mine = mine, .other = c.write.stamp, .op = a.op};
-    std::memcpy(overwrite_.before, reinterpret_cast<const void*>(at), size);
+  if (!reads(a.op) && conflicts(c.write)) {
+    if (overwrite_.bytes == 0) {
+      overwrite_ = {.bytes = 0, .at = a.at, .before = {}, .mine = mine, .other = c.write.stamp, .op = a.op};
+      std::memcpy(overwrite_.before, reinterpret_cast<const void*>(a.at), a.bytes);
+    }
+    overwrite_.bytes |= ((1u << std::popcount(bytes)) - 1) << (at - a.at);
   }
   c.write = mark;
   c.written |= bytes;
@@ -187,7 +191,8 @@ void Checks::remember_read(const Thread& t, Cell& c, const Mark& mark) {
   }
   // What happened before this read is covered by it: who comes after this one comes after that one.
   const auto covered = [&](const Mark& r) {
-    return r.stamp.block == 0 || ((r.bytes & ~mark.bytes) == 0 && order.before(r.stamp, t));
+    const bool as_much = (r.bytes & ~mark.bytes) == 0 && (r.strong || !mark.strong);
+    return r.stamp.block == 0 || (as_much && order.before(r.stamp, t));
   };
   const bool last_covered = covered(c.read);
   if (c.more || !last_covered) {
@@ -202,8 +207,9 @@ void Checks::settle() {
   if (overwrite_.bytes == 0) return;
   const Overwrite o = overwrite_;
   overwrite_.bytes = 0;
-  if (std::memcmp(o.before, reinterpret_cast<const void*>(o.at), o.bytes) != 0)
-    find_race(*current, o.at, o.op, o.mine, o.other);
+  for (std::uintptr_t b = 0; o.bytes >> b; ++b)
+    if (o.bytes >> b & 1 && o.before[b] != *reinterpret_cast<const unsigned char*>(o.at + b))
+      return find_race(*current, o.at + b, o.op, o.mine, o.other);
 }
 
 template <class Text>

@@ -2,9 +2,9 @@
 // The rules of memory: every access is aligned and within bounds, reads only what was written, and no two that conflict are
 // unordered. Findings name lines by numbers of sites: debug information takes more stack than a thread has here.
 
+#include <functional>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "kernels/device/simt/order.hpp"
@@ -63,8 +63,8 @@ class Checks {
  private:
   // A store over another one that nothing orders. Harmless if it stores what stood there.
   struct Overwrite {
+    unsigned bytes = 0;  // a bit for each that conflicts
     std::uintptr_t at;
-    std::size_t bytes = 0;  // 0: there is none
     unsigned char before[16];
     Stamp mine, other;
     Op op;

@@ -283,12 +283,12 @@ void run(const Geometry& geometry, void (*body)(void*), void* argument) {
   } catch (const Fault& f) {
     trace::end(f.what());
   }
-  trace::end();
   info = {.blocks = blocks,
           .threads = int(state.threads_per_block),
           .shared_bytes = std::int64_t(state.layout.bytes()),
           .registers = {},
           .blocks_per_sm = {}};
+  trace::end();
 }
 
 Index thread_index() { return current->index; }
@@ -296,6 +296,10 @@ Index block_index() { return current->block->index; }
 Index block_size() { return launch->geometry.block; }
 Index grid_size() { return launch->geometry.grid; }
 unsigned thread_rank() { return current->rank; }
+unsigned live_lanes() {
+  const Warp& warp = current->block->warps[current->rank / Limits::kWarp];
+  return warp.present & ~warp.returned;
+}
 unsigned cluster_rank() { return current->block->cluster_rank; }
 unsigned cluster_blocks() { return launch->geometry.cluster; }
 

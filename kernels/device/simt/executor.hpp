@@ -71,13 +71,15 @@ enum class Meet { sync, shuffle, ballot };
 // Waits for the lanes of `mask` in the caller's warp. shuffle: *result = what lane `source` brought, `bytes` of it.
 // ballot: result is a 32-bit mask of the lanes that brought a true bool. sync: neither.
 void meet(Meet, unsigned mask, const void* value, void* result, std::size_t bytes, int source, Where);
+// Of the caller's warp, those that have not returned.
+unsigned live_lanes();
 // Throws Fault: a shuffle's width is a power of two up to 32.
 [[noreturn]] void refuse_width(int width, Where);
 // Lets other threads run; every spinning wait must call it.
 void spin();
 // __threadfence and __threadfence_block.
 void fence(Scope);
-// The two halves of an atomic operation. A thread that does nothing else for long lets others run.
+// The two halves of an atomic operation. A thread that does many lets others run now and then.
 void atomic_load(const void* address, void* value, std::size_t bytes);
 void atomic_store(void* address, const void* value, std::size_t bytes);
 

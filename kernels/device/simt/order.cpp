@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "kernels/device/simt/state.hpp"
 
@@ -19,21 +20,31 @@ const Block* resident(std::uint32_t serial) {
 }  // namespace
 
 void Knowledge::learn(const Knowledge& other) {
-  for (const auto& [serial, theirs] : other.blocks) {
-    OfBlock& mine = blocks[serial];
-    mine.epoch = std::max(mine.epoch, theirs.epoch);
-    for (const auto& [rank, age] : theirs.threads) mine.threads[rank] = std::max(mine.threads[rank], age);
-  }
+  if (empty()) facts_ = other.facts_;
+  if (other.empty() || &other == this) return;
+  const auto place = [](const Fact& f) { return std::pair(f.block, f.rank); };
+  std::vector<Fact> all;
+  all.reserve(facts_.size() + other.facts_.size());
+  std::merge(facts_.begin(), facts_.end(), other.facts_.begin(), other.facts_.end(), std::back_inserter(all),
+             [&](const Fact& a, const Fact& b) { return place(a) < place(b); });
+  facts_.clear();
+  for (const Fact& f : all)
+    if (facts_.empty() || place(facts_.back()) != place(f))
+      facts_.push_back(f);
+    else
+      facts_.back().before = std::max(facts_.back().before, f.before);
+}
+
+std::uint32_t Knowledge::before(std::uint32_t block, std::uint32_t rank) const {
+  const auto found = std::lower_bound(facts_.begin(), facts_.end(), std::pair(block, rank),
+                                      [](const Fact& f, auto at) { return std::pair(f.block, f.rank) < at; });
+  return found != facts_.end() && found->block == block && found->rank == rank ? found->before : 0;
 }
 
 bool Knowledge::covers(const Stamp& s) const {
-  const auto found = blocks.find(s.block);
-  if (found == blocks.end()) return false;
-  if (s.epoch < found->second.epoch) return true;
-  for (unsigned lanes = s.lanes; lanes; lanes &= lanes - 1) {
-    const auto thread = found->second.threads.find(s.warp * kLanes + unsigned(std::countr_zero(lanes)));
-    if (thread == found->second.threads.end() || s.age >= thread->second) return false;
-  }
+  if (s.epoch < before(s.block, kAll)) return true;
+  for (unsigned lanes = s.lanes; lanes; lanes &= lanes - 1)
+    if (s.age >= before(s.block, s.warp * kLanes + unsigned(std::countr_zero(lanes)))) return false;
   return true;
 }
 
@@ -60,6 +71,26 @@ std::uint32_t WarpOrder::knows(unsigned lane, unsigned other) const {
 
 std::uint64_t Order::key(const Thread& t) { return std::uint64_t(t.block->serial) << 16 | t.rank; }
 
+void Order::Both::learn(const Both& other) {
+  anywhere.learn(other.anywhere);
+  in_block.learn(other.in_block);
+}
+
+void Order::OfThread::learn(const OfThread& other) {
+  acquired.learn(other.acquired);
+  pending.learn(other.pending);
+  released.learn(other.released);
+}
+
+Order::OfThread& Order::mine(const Thread& t) {
+  std::shared_ptr<OfThread>& known = threads_[key(t)];
+  if (!known || known.use_count() > 1)
+    known = known ? std::make_shared<OfThread>(*known) : std::make_shared<OfThread>();
+  return *known;
+}
+
+void Order::admit() { threads_.clear(); }
+
 bool Order::before(const Stamp& s, const Thread& now) const {
   if (s.block < launch->first_serial) return true;  // launches follow each other
   const Block& mine = *now.block;
@@ -70,7 +101,8 @@ bool Order::before(const Stamp& s, const Thread& now) const {
       const WarpOrder& order = mine.warps[s.warp].order;
       unknown.lanes &= ~(1u << now.rank % kLanes);
       for (unsigned m = unknown.lanes; m; m &= m - 1)
-        if (s.age < order.knows(now.rank % kLanes, unsigned(std::countr_zero(m)))) unknown.lanes &= ~(m & -m);
+        if (s.age < order.knows(now.rank % kLanes, unsigned(std::countr_zero(m))))
+          unknown.lanes &= ~(1u << std::countr_zero(m));
       if (unknown.lanes == 0) return true;
     }
   } else if (const Block* other = resident(s.block)) {
@@ -78,13 +110,25 @@ bool Order::before(const Stamp& s, const Thread& now) const {
     if (other->cluster_barrier == mine.cluster_barrier && s.epoch < other->cluster_epoch) return true;
   }
   const auto thread = threads_.find(key(now));
-  if (thread != threads_.end() && thread->second.acquired.covers(unknown)) return true;
-  const auto block = blocks_.find(mine.serial);
-  return block != blocks_.end() && block->second.covers(unknown);
+  return thread != threads_.end() && thread->second->acquired.covers(unknown);
+}
+
+// Threads that met know what each of them knew. each(visit) visits their keys.
+template <class Each>
+void Order::join(Each each) {
+  if (threads_.empty()) return;
+  const auto all = std::make_shared<OfThread>();
+  const OfThread* last = nullptr;
+  each([&](std::uint64_t k) {
+    const auto found = threads_.find(k);
+    if (found == threads_.end() || found->second.get() == last) return;
+    last = found->second.get();
+    all->learn(*last);
+  });
+  if (last) each([&](std::uint64_t k) { threads_[k] = all; });
 }
 
 void Order::barrier(Scope scope, Launch& l, Block& one) {
-  Knowledge all;
   const auto each = [&](auto visit) {
     for (Block& b : l.blocks)
       if (together(scope, b, one)) visit(b);
@@ -93,71 +137,64 @@ void Order::barrier(Scope scope, Launch& l, Block& one) {
     ++b.epoch;
     if (scope == Scope::grid) b.grid_epoch = b.epoch;
     if (scope == Scope::cluster) b.cluster_epoch = b.epoch;
-    if (threads_.empty() && blocks_.empty()) return;
-    all.learn(blocks_[b.serial]);
-    for (unsigned t = 0; t < l.threads_per_block; ++t)
-      if (const auto found = threads_.find(key(b.threads[t])); found != threads_.end())
-        all.learn(found->second.acquired);
   });
-  if (!all.empty()) each([&](Block& b) { blocks_[b.serial] = all; });
+  join([&](auto visit) {
+    each([&](Block& b) {
+      for (unsigned t = 0; t < l.threads_per_block; ++t) visit(key(b.threads[t]));
+    });
+  });
 }
 
 void Order::sync_warp(Block& b, unsigned warp, unsigned mask) {
   b.warps[warp].order.sync(mask);
-  if (threads_.empty()) return;
-  Knowledge all;
-  const auto each = [&](auto visit) {
+  join([&](auto visit) {
     for (unsigned m = mask; m; m &= m - 1) visit(key(b.threads[warp * kLanes + unsigned(std::countr_zero(m))]));
-  };
-  each([&](std::uint64_t k) {
-    if (const auto found = threads_.find(k); found != threads_.end()) all.learn(found->second.acquired);
   });
-  if (!all.empty()) each([&](std::uint64_t k) { threads_[k].acquired = all; });
 }
 
 // All that a thread knows now; what it does from here on is younger.
 Knowledge Order::snapshot(Thread& t) {
   Block& b = *t.block;
   WarpOrder& order = b.warps[t.rank / kLanes].order;
-  Knowledge all = threads_[key(t)].acquired;
-  if (const auto found = blocks_.find(b.serial); found != blocks_.end()) all.learn(found->second);
+  Knowledge all = mine(t).acquired;
   for (const Block& other : launch->blocks) {
+    const bool cluster = other.cluster_barrier == b.cluster_barrier;
     const std::uint32_t epoch =
-        &other == &b ? b.epoch
-                     : std::max(other.grid_epoch,
-                                other.cluster_barrier == b.cluster_barrier ? other.cluster_epoch : std::uint32_t{0});
-    if (epoch) all.blocks[other.serial].epoch = std::max(all.blocks[other.serial].epoch, epoch);
+        &other == &b ? b.epoch : std::max(other.grid_epoch, cluster ? other.cluster_epoch : std::uint32_t{0});
+    if (epoch) all.learn({other.serial, Knowledge::kAll, epoch});
   }
   ++order.age;
-  auto& threads = all.blocks[b.serial].threads;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     const unsigned rank = t.rank / kLanes * kLanes + lane;
-    threads[rank] = rank == t.rank ? order.age : std::max(threads[rank], order.knows(t.rank % kLanes, lane));
+    const std::uint32_t age = rank == t.rank ? order.age : order.knows(t.rank % kLanes, lane);
+    if (age) all.learn({b.serial, rank, age});
   }
   return all;
 }
 
 void Order::fence(Thread& t, Scope scope) {
-  OfThread& mine = threads_[key(t)];
-  mine.acquired.learn(mine.pending_in_block);
-  if (scope == Scope::grid) mine.acquired.learn(mine.pending);
-  mine.released_in_block = snapshot(t);
-  if (scope == Scope::grid) mine.released = mine.released_in_block;
+  fenced_ = true;
+  OfThread& own = mine(t);
+  own.acquired.learn(own.pending.in_block);
+  if (scope == Scope::grid) own.acquired.learn(own.pending.anywhere);
+  own.released.in_block = snapshot(t);
+  if (scope == Scope::grid) own.released.anywhere = own.released.in_block;
 }
 
-void Order::atomic(Thread& t, std::uintptr_t address, bool load, bool store) {
-  if (threads_.empty()) return;  // nobody has used a fence
-  OfThread& mine = threads_[key(t)];
+void Order::atomic(Thread& t, std::uintptr_t address, std::uint32_t owner, bool load, bool store) {
+  if (!fenced_) return;
+  OfThread& own = mine(t);
   OfAddress& there = addresses_[address];
+  // A plain strong store ends what earlier ones released, and so does a new block whose shared memory this is.
+  if (there.owner != owner || !load) there = {.owner = owner, .released = {}, .in_block = {}};
   Knowledge& in_block = there.in_block[t.block->serial];
   if (load) {
-    mine.pending.learn(there.released);
-    mine.pending_in_block.learn(in_block);
+    own.pending.anywhere.learn(there.released);
+    own.pending.in_block.learn(in_block);
   }
   if (!store) return;
-  if (!load) there.released = {}, in_block = {};  // a plain strong store ends what earlier ones released
-  there.released.learn(mine.released);
-  in_block.learn(mine.released_in_block);
+  there.released.learn(own.released.anywhere);
+  in_block.learn(own.released.in_block);
 }
 
 }  // namespace softmax::device::simt

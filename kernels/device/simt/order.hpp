@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -26,18 +27,24 @@ struct Stamp {
   std::uint16_t site = 0;
 };
 
-// What one thread has learnt from others through atomics: everything before an epoch of a block, and everything before
-// an age of some of its threads.
-struct Knowledge {
-  struct OfBlock {
-    std::uint32_t epoch = 0;
-    std::map<unsigned, std::uint32_t> threads;  // by rank
+// What a thread has learnt from others through atomics, in the order of blocks and ranks.
+class Knowledge {
+ public:
+  static constexpr std::uint32_t kAll = ~std::uint32_t{0};
+  // A thread's actions before an age of its warp; or, of rank kAll, all of a block's before an epoch.
+  struct Fact {
+    std::uint32_t block, rank, before;
   };
-  std::map<std::uint32_t, OfBlock> blocks;
-
-  bool empty() const { return blocks.empty(); }
+  bool empty() const { return facts_.empty(); }
   void learn(const Knowledge&);
+  void learn(Fact f) { learn(Knowledge(f)); }
   bool covers(const Stamp&) const;
+  Knowledge() = default;
+
+ private:
+  explicit Knowledge(Fact f) : facts_{f} {}
+  std::uint32_t before(std::uint32_t block, std::uint32_t rank) const;
+  std::vector<Fact> facts_;
 };
 
 // What the lanes of one warp know of each other, since the last barrier of the block.
@@ -54,6 +61,8 @@ struct WarpOrder {
 class Order {
  public:
   void begin() { *this = {}; }
+  // Other blocks become resident. Those before never act again; what they released stays at the addresses.
+  void admit();
   // Does everything that the stamp stands for happen before what `now` does next?
   bool before(const Stamp&, const Thread& now) const;
 
@@ -61,22 +70,36 @@ class Order {
   void barrier(Scope, Launch&, Block& block);
   void sync_warp(Block&, unsigned warp, unsigned mask);
   void fence(Thread&, Scope);
-  void atomic(Thread&, std::uintptr_t address, bool load, bool store);
+  // `owner` tells apart what different blocks keep at one address of shared memory.
+  void atomic(Thread&, std::uintptr_t address, std::uint32_t owner, bool load, bool store);
 
  private:
+  // In a block, a fence of that scope is enough.
+  struct Both {
+    Knowledge anywhere, in_block;
+    void learn(const Both&);
+  };
+  // What a fence let go, what waits for a fence to be acquired, and what was. A fence is sequentially consistent, so
+  // what it did holds beyond a barrier, for another thread's atomics too.
   struct OfThread {
-    Knowledge acquired, pending, pending_in_block, released, released_in_block;
+    Knowledge acquired;
+    Both pending, released;
+    void learn(const OfThread&);
   };
   struct OfAddress {
+    std::uint32_t owner = 0;
     Knowledge released;
-    std::map<std::uint32_t, Knowledge> in_block;  // by block
+    std::map<std::uint32_t, Knowledge> in_block;
   };
   static std::uint64_t key(const Thread&);
+  OfThread& mine(const Thread&);  // to be changed
+  template <class Each>
+  void join(Each each);
   Knowledge snapshot(Thread&);
 
   // Empty but for launches with fences.
-  std::unordered_map<std::uint64_t, OfThread> threads_;
-  std::unordered_map<std::uint32_t, Knowledge> blocks_;  // what all threads of a block know
+  bool fenced_ = false;
+  std::unordered_map<std::uint64_t, std::shared_ptr<OfThread>> threads_;  // shared by those that met
   std::unordered_map<std::uintptr_t, OfAddress> addresses_;
 };
 

@@ -5,46 +5,26 @@ namespace {
 
 constexpr std::uintptr_t kSector = 32;
 
-template <class Visit>
-void each_lane(unsigned lanes, Visit visit) {
-  for (; lanes; lanes &= lanes - 1) visit(std::countr_zero(lanes));
-}
-
-int count_distinct(std::uintptr_t* first, std::uintptr_t* last) {
-  std::sort(first, last);
-  return int(std::unique(first, last) - first);
-}
-
 // Distinct sectors of all lanes.
 int sectors(const Request& r) {
-  std::uintptr_t low = ~std::uintptr_t{0}, high = 0;
-  each_lane(r.lanes, [&](int l) {
-    low = std::min(low, r.at[l] / kSector);
-    high = std::max(high, (r.at[l] + r.bytes - 1) / kSector);
+  std::uintptr_t next = 0;
+  int count = 0;
+  each_address(r, [&](std::uintptr_t first) {
+    const std::uintptr_t last = (first + r.bytes - 1) / kSector;
+    if (last < next) return;
+    count += int(last - std::max(first / kSector, next)) + 1;
+    next = last + 1;
   });
-  if (high - low < 64) {
-    std::uint64_t touched = 0;
-    each_lane(r.lanes, [&](int l) {
-      for (std::uintptr_t s = r.at[l] / kSector; s <= (r.at[l] + r.bytes - 1) / kSector; ++s)
-        touched |= std::uint64_t{1} << (s - low);
-    });
-    return std::popcount(touched);
-  }
-  std::uintptr_t all[64], *end = all;  // at most 16 bytes a lane: two sectors
-  each_lane(r.lanes, [&](int l) {
-    *end++ = r.at[l] / kSector;
-    if ((r.at[l] + r.bytes - 1) / kSector != r.at[l] / kSector) *end++ = (r.at[l] + r.bytes - 1) / kSector;
-  });
-  return count_distinct(all, end);
+  return count;
 }
 
 // Passes over shared memory for some lanes at once: the most distinct words that fall into one of 32 banks.
 int wavefronts(const Request& r, unsigned lanes) {
   constexpr std::uintptr_t kBanks = 32, kWord = 4;
   std::uintptr_t words[128], *end = words;
-  each_lane(lanes, [&](int l) {
-    for (std::uintptr_t w = r.at[l] / kWord; w <= (r.at[l] + r.bytes - 1) / kWord; ++w) *end++ = w;
-  });
+  for (; lanes; lanes &= lanes - 1)
+    for (std::uintptr_t at = r.at[std::countr_zero(lanes)], w = at / kWord; w <= (at + r.bytes - 1) / kWord; ++w)
+      *end++ = w;
   std::uintptr_t first[kBanks];
   unsigned used = 0;
   bool conflict = false;
@@ -54,7 +34,7 @@ int wavefronts(const Request& r, unsigned lanes) {
     conflict |= first[bank] != *w;
     used |= 1u << bank;
   }
-  if (!conflict) return lanes != 0;
+  if (!conflict) return words != end;
   std::sort(words, end);
   end = std::unique(words, end);
   int in_bank[kBanks] = {}, most = 0;
@@ -110,8 +90,8 @@ void RequestLog::align(unsigned mask) {
   for (const unsigned site : dirty_) {
     Site& s = *sites_[site];
     std::uint32_t most = 0;
-    each_lane(mask, [&](int l) { most = std::max(most, s.seen[l]); });
-    each_lane(mask, [&](int l) { s.seen[l] = most; });
+    for (unsigned m = mask; m; m &= m - 1) most = std::max(most, s.seen[std::countr_zero(m)]);
+    for (unsigned m = mask; m; m &= m - 1) s.seen[std::countr_zero(m)] = most;
   }
 }
 

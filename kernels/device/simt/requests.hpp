@@ -59,7 +59,8 @@ class RequestLog {
     r.lanes |= 1u << lane;
     r.at[lane] = at;
   }
-  // All lanes that are left have converged: hands every request to done(site, request) and starts over.
+  // All lanes of the warp have converged, or are done: hands every request to done(site, request) and starts over. Not if
+  // some have returned and the others went on: what these do next may belong to what those did last.
   template <class Done>
   void flush(Done done) {
     for (const unsigned site : dirty_) {

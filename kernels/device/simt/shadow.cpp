@@ -39,7 +39,7 @@ void Shadow::refine(Page& page, unsigned shift) {
 }
 
 void Shadow::trim() {
-  constexpr std::size_t kMost = 1 << 14;
+  constexpr std::size_t kMost = 1 << 12;  // 256 MB
   if (pages_.size() < kMost) return;
   pages_.clear();
   for (Page*& p : recent_) p = nullptr;

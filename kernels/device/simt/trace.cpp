@@ -24,8 +24,8 @@ class Sites {
  public:
   // What is no access has a place in the source, and a key that no address in a program has.
   std::uint16_t number(Where where, Op op) {
-    const std::uintptr_t file = reinterpret_cast<std::uintptr_t>(where.file);
-    return number(file << 16 | std::uintptr_t(where.line) << 3 | std::uintptr_t(op), op, where);
+    const std::uint64_t file = reinterpret_cast<std::uintptr_t>(where.file) * 0x9e3779b97f4a7c15ull;
+    return number((file + std::uint64_t(where.line) * 16 + std::uint64_t(op)) | std::uint64_t{1} << 63, op, where);
   }
   std::uint16_t number(std::uintptr_t key, Op op, Where where = {"", 0}) {
     const auto [found, is_new] = numbers_.try_emplace(key, std::uint16_t(all.size()));
@@ -97,7 +97,7 @@ std::string take_findings() {
   return all;
 }
 
-// A thread that does atomic or volatile accesses alone may wait for another one.
+// A thread that does many atomic or volatile accesses may be waiting for another one.
 void give_way() {
   constexpr int kPatience = 64;
   if (++current->strong_in_a_row > kPatience) spin();
@@ -135,6 +135,7 @@ bool off() { return tracer->level == Watch::off || tracer->busy; }
 void begin() { the_tracer().checks.begin(); }
 
 void admit(Block& b) {
+  if (&b == launch->blocks.data()) tracer->checks.order.admit();
   std::deque<RequestLog>& logs = tracer->logs;
   const std::size_t warps = b.warps.size(), first = std::size_t(&b - launch->blocks.data()) * warps;
   if (logs.size() < first + warps) logs.resize(first + warps);
@@ -157,7 +158,7 @@ void access(std::uintptr_t address, std::size_t bytes, Op op, std::uintptr_t pc)
     const bool strict = tracer->level == Watch::check;
     const Target target = tracer->checks.locate(a, strict);
     t->block->warps[t->rank / 32].requests->add(a.site, t->rank % 32, address, std::uint16_t(bytes), target.shared);
-    if (strong(op)) tracer->checks.order.atomic(*t, address, reads(op), writes(op));
+    if (strong(op)) tracer->checks.order.atomic(*t, address, target.owner, reads(op), writes(op));
     if (strict) tracer->checks.check(a, target);
     return;
   } catch (...) {

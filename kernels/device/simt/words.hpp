@@ -163,11 +163,7 @@ SIMT_WORD unsigned __ballot_sync(unsigned mask, int predicate, simt_words::Where
   return simt_words::ballot(mask, predicate != 0, where);
 }
 // Of a warp that has not diverged; CUDA promises nothing about any other.
-SIMT_WORD unsigned __activemask() {
-  const unsigned first = softmax::device::simt::thread_rank() / 32 * 32;
-  const unsigned lanes = unsigned(softmax::device::simt::block_size().count()) - first;
-  return lanes >= 32 ? ~0u : (1u << lanes) - 1;
-}
+SIMT_WORD unsigned __activemask() { return softmax::device::simt::live_lanes(); }
 SIMT_WORD int __any_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
   return simt_words::ballot(mask, predicate != 0, where) != 0;
 }
