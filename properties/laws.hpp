@@ -18,8 +18,12 @@ struct Law {
   rc::Gen<Case> (*cases)(const Kernel&);
   // Empty if the law holds for this case, else what broke it. Throws what the kernel throws.
   std::string (*refute)(const Kernel&, const Case&);
-  // Asks for bits where every answer may be right: a sum by atomics adds up in another order each time.
-  bool of_bits = false;
+  // A sum by atomics adds up in another order each time: every answer may be right, and no two runs have the same bits.
+  enum class Asks {
+    values,
+    bits,   // compares the bits of two runs
+    order,  // and asks for nothing else
+  } asks = Asks::values;
 };
 
 std::span<const Law> laws();

@@ -97,7 +97,7 @@ TEST(SabotageStudy, honest_kernels_keep_every_law) {
   for (const Kernel* k : kernels()) {
     if (!is_honest(*k) || !why_not(*k).empty()) continue;
     ++judged;
-    for (const Law& l : laws()) EXPECT_EQ(search(l, *k, kCases, kSeed), "") << l.name;
+    for (const Law& l : laws()) EXPECT_EQ(search(l, *k, kCases / 2, kSeed), "") << l.name;
   }
   EXPECT_GE(judged, 2);
 }

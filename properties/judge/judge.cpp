@@ -61,6 +61,7 @@ class Judge {
     many_rows();
     for (const Law& law : properties::laws())
       if (!given_up()) rule(this->law(law));
+    hint();
     if (given_up()) return std::move(report_);
     traffic();
     if (!machine_.simulated() && !report_.wrong()) speed();
@@ -174,7 +175,7 @@ class Judge {
 
   Ruling law(const Law& law) {
     Ruling ruling = begin(law.name, law.statement);
-    ruling.of_bits = law.of_bits;
+    ruling.asks = law.asks;
     const rc::Gen<Case> gen = law.cases(kernel_);
     const double end = now() + options_.law_seconds;
     for (int i = 0; i < options_.cases && (i < kCasesAtLeast || now() < end) && !given_up(); ++i) {
@@ -233,7 +234,6 @@ class Judge {
   void listed_widths() {
     Ruling ruling = begin("listed_widths", "two rows of every width that a warp, a block or a vector might stumble on",
                           /*example=*/true);
-    std::vector<std::int64_t> right, wrong;
     const double end = now() + 2 * options_.law_seconds;
     for (const std::int64_t cols : properties::column_list()) {
       Case c = dense(2, cols);
@@ -242,10 +242,21 @@ class Judge {
       if (!takes(c) || given_up() || now() > end) continue;
       const Outcome outcome = example(ruling, c, properties::values(c));
       const bool bad = !outcome.why.empty() || outcome.stopped || outcome.found;
-      (bad ? wrong : right).push_back(cols);
+      (bad ? wrong_ : right_).push_back(cols);
     }
-    if (report_.limits.empty()) report_.hint = describe_widths(right, wrong);
     rule(std::move(ruling));
+  }
+
+  // At which widths the kernel may be right, if that is what parts right from wrong.
+  void hint() {
+    if (!report_.limits.empty() || wrong_.empty()) return;
+    for (const Ruling& r : report_.rulings) {
+      if (!r.broken()) continue;
+      if (r.asks == properties::Law::Asks::order) return;
+      wrong_.push_back(r.smallest.cols);
+      std::erase(right_, r.smallest.cols);
+    }
+    report_.hint = describe_widths(right_, wrong_);
   }
 
   void special_rows() {
@@ -343,7 +354,8 @@ class Judge {
   const Options& options_;
   const Observer& observer_;
   Report report_;
-  std::int64_t last_rows_ = 0;  // of the last example
+  std::int64_t last_rows_ = 0;               // of the last example
+  std::vector<std::int64_t> right_, wrong_;  // widths
   bool strays_ = false, dead_ = false;
 };
 
@@ -353,8 +365,11 @@ int Report::broken() const {
   return int(std::count_if(rulings.begin(), rulings.end(), [](const Ruling& r) { return r.broken(); }));
 }
 bool Report::wrong() const {
-  return !findings.empty() ||
-         std::any_of(rulings.begin(), rulings.end(), [](const Ruling& r) { return r.broken() && !r.of_bits; });
+  using Asks = properties::Law::Asks;
+  const auto breaks = [this](Asks asks) {
+    return std::any_of(rulings.begin(), rulings.end(), [=](const Ruling& r) { return r.broken() && r.asks == asks; });
+  };
+  return !findings.empty() || breaks(Asks::values) || (breaks(Asks::bits) && !breaks(Asks::order));
 }
 
 Report judge(const Kernel& kernel, const Options& options, const Observer& observer) {

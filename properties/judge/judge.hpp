@@ -10,6 +10,7 @@
 #include "kernels/kernel.hpp"
 #include "kernels/machine.hpp"
 #include "properties/case.hpp"
+#include "properties/laws.hpp"
 
 namespace softmax::judge {
 
@@ -28,7 +29,7 @@ struct Ruling {
   properties::Case smallest;
   bool example = false;  // a list of examples: not every kernel takes their shapes
 
-  bool of_bits = false;  // Law::of_bits
+  properties::Law::Asks asks = properties::Law::Asks::values;
 
   bool broken() const { return !why.empty(); }
 };
@@ -61,7 +62,7 @@ struct Report {
   std::optional<Speed> speed;
 
   int broken() const;  // laws
-  bool wrong() const;  // a law that is not only of bits is broken, or there is a finding
+  bool wrong() const;  // an answer is, or may be; not if runs differ in their last bits alone
 };
 
 struct Observer {

@@ -60,7 +60,7 @@ TEST(JudgeVerdict, is_right_only_if_a_machine_judged_and_found_nothing) {
   EXPECT_EQ(verdict({broken}), "WRONG - 1 of 2 laws broken, 2 findings on the GPU");
 
   Report varies = fine("CPU device");
-  varies.rulings[1] = {"repeats", "", 0, 0, "other bits", {}, false, /*of_bits=*/true};
+  varies.rulings[1] = {"repeats", "", 0, 0, "other bits", {}, false, properties::Law::Asks::order};
   EXPECT_EQ(verdict({varies}),
             "RIGHT - every answer within its bound on the CPU device, but the last bits vary from run to run");
   varies.findings.resize(1);

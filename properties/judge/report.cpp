@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <iomanip>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "properties/judge/judge.hpp"
@@ -143,9 +144,14 @@ std::string verdict(const std::vector<Report>& reports) {
     limits = r.limits;
   }
   if (judged == 0) return "NOT JUDGED - " + why;
+  // The first finding is most often the cause of all the rest.
+  std::string first;
+  for (const Report& r : reports)
+    if (static const std::regex place(R"(^([^:]+):.* at ([\w.+-]+\.\w+:\d+))"); first.empty() && !r.findings.empty())
+      if (std::smatch m; std::regex_search(r.findings[0].text, m, place)) first = m.str(1) + " at " + m.str(2) + ": ";
   const std::string rules = std::to_string(broken) + " of " + plural(laws, "law") + " broken";
   if (wrong)
-    return "WRONG - " + (broken == 0 ? "" : rules) + (broken > 0 && findings > 0 ? ", " : "") +
+    return "WRONG - " + first + (broken == 0 ? "" : rules) + (broken > 0 && findings > 0 ? ", " : "") +
            (findings == 0 ? "" : plural(findings, "finding")) + " on " + where;
   // A law that no case reached may hold or not, unless the examples are of shapes that the kernel does not take.
   for (const Report& r : reports)

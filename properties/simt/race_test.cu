@@ -132,4 +132,56 @@ TEST(SimtRace, ManyBlocksPassOnWhatTheyKnow) {
   EXPECT_EQ(sum, 3000);
 }
 
+// Atomics do not conflict with each other; who reads plainly conflicts with each that it cannot know of.
+__global__ void last_reads_plainly(unsigned* words, bool fences) {
+  if (threadIdx.x != 0) return;
+  atomicMax(&words[1], blockIdx.x);
+  if (fences) __threadfence();
+  if (atomicAdd(&words[0], 1u) != gridDim.x - 1) return;
+  if (fences) __threadfence();
+  words[2] = words[1];
+}
+TEST(SimtRace, AnAtomicDoesNotHideThoseBefore) {
+  for (const bool fences : {false, true})
+    under_every_schedule([=] {
+      unsigned words[3] = {};
+      const std::string said = report([&] { launch(last_reads_plainly, {.blocks = 3, .threads = 32}, words, fences); });
+      EXPECT_EQ(said.substr(0, 6), fences ? "nothin" : "race: ") << said;
+    });
+}
+
+// A thousand threads that fence and count themselves.
+__global__ void all_fence(int* data, unsigned* count) {
+  data[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+  __threadfence();
+  atomicAdd(count, 1u);
+}
+TEST(SimtRace, EveryThreadMayFence) {
+  const Scheduled forward(kForward);
+  std::vector<int> data(4 * 1024);
+  unsigned count = 0;
+  launch(all_fence, {.blocks = 4, .threads = 1024}, data.data(), &count);
+  EXPECT_EQ(count, 4u * 1024);
+}
+
+struct Pair {
+  short a, b;
+};
+__global__ void clear_and_copy(Pair* pairs, int* out) {
+  SHARED(words, int[32]);
+  if (threadIdx.x == 0) memset(words, 0, sizeof words);
+  __syncthreads();
+  const Pair pair = pairs[threadIdx.x];
+  pairs[threadIdx.x + 32] = pair;
+  memcpy(&out[threadIdx.x], &words[threadIdx.x], sizeof(int));
+}
+TEST(SimtRace, CopiesOfAnyKindAreSeen) {
+  std::vector<short> shorts(2 * 64 + 1);
+  std::vector<int> out(32, 1);
+  // At an odd multiple of two bytes: no fault of a struct of shorts.
+  expect_race(false, clear_and_copy, {.blocks = 1, .threads = 32}, reinterpret_cast<Pair*>(shorts.data() + 1),
+              out.data());
+  EXPECT_EQ(out, std::vector<int>(32, 0));
+}
+
 }  // namespace

@@ -16,7 +16,7 @@
 
 namespace softmax::device::simt {
 
-inline constexpr std::size_t kGapBytes = 64;
+inline constexpr std::size_t kGapBytes = 1024;
 inline constexpr std::size_t kFirst = 128;  // where variables begin
 
 // Where the variables lie; the same in every block of a launch, so that a cluster can reach into its neighbours'.

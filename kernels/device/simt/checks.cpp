@@ -21,6 +21,12 @@ std::string who(const Stamp& s) {
 }
 const char* verb(Op op) { return op == Op::atomic ? "updates" : reads(op) ? "loads" : "stores to"; }
 
+// Is it a variable of the program, or of a module that it has loaded?
+bool of_program(std::uintptr_t at) {
+  dl_find_object object;
+  return _dl_find_object(reinterpret_cast<void*>(at), &object) == 0;
+}
+
 [[noreturn]] void outside(const Access& a, const std::string& place) {
   throw Fault("out of bounds: " + who(a.thread) + " " + verb(a.op) + " " + place + ", at " + where(a.site));
 }
@@ -52,7 +58,7 @@ std::string Checks::place(const Thread& t, std::uintptr_t address) const {
       return "byte " + number(byte) + " of " + name + ", which has " + number(before->bytes) + " bytes";
     return (byte % 4 ? "byte " + number(byte) : "word " + number(byte / 4)) + " of " + name;
   }
-  // The region it lies in, or the one that it misses by least.
+  // The region that it lies in, or the one that it misses by least.
   const Span* nearest = nullptr;
   std::uintptr_t least = std::uintptr_t{1} << 20;
   for (const Span& s : spans_) {
@@ -60,6 +66,7 @@ std::string Checks::place(const Thread& t, std::uintptr_t address) const {
     if (s.first != s.last && miss < least) nearest = &s, least = miss;
   }
   if (address < Page::kBytes) return "a null pointer";
+  if (of_program(address)) return "a variable outside of the kernel";
   if (!nearest) return spans_.empty() ? "memory" : "memory that is not the kernel's";
   const Region& r = *nearest->region;
   const bool outside = least > 0 || !nearest->holds(address, 1);
@@ -100,9 +107,7 @@ Target Checks::locate(const Access& a, bool strict) const {
   }
   for (const Block& b : launch->blocks)
     if (b.arena->owns(a.at)) return in_arena(a, b, strict);
-  dl_find_object object;  // of the program, or of a module that it has loaded
-  const bool of_program = _dl_find_object(reinterpret_cast<void*>(a.at), &object) == 0;
-  if (strict && enclosed_ && !of_program) outside(a, place(a.thread, a.at));
+  if (strict && enclosed_ && !of_program(a.at)) outside(a, place(a.thread, a.at));
   return {.owner = scope_};
 }
 
@@ -118,7 +123,8 @@ void Checks::check(const Access& a, const Target& target) {
                       .lanes = 1u << t.rank % 32,
                       .warp = std::uint16_t(t.rank / 32),
                       .site = a.site},
-            .strong = strong(a.op)};
+            // In shared memory volatile orders nothing that a barrier would, so it excuses nothing.
+            .strong = a.op == Op::atomic || (strong(a.op) && !target.shared)};
   for (std::uintptr_t at = a.at, last = a.at + a.bytes; at < last;) {
     Page& page = shadow_.page(at, std::min(target.shift, unsigned(std::countr_zero(a.bytes))));
     const std::uintptr_t granule = std::uintptr_t{1} << page.shift, first = at % granule;
@@ -133,7 +139,8 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
   const Thread& t = a.thread;
   const unsigned char bytes = mark.bytes;
   if (c.owner != target.owner) {
-    shadow_.drop_reads(c);
+    shadow_.drop(c.more);
+    shadow_.drop(c.more_writes);
     c = {};
     c.owner = target.owner;
     if (target.written_at_first) c.written = 0xff;
@@ -154,18 +161,21 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
       c.written |= bytes;  // once is enough
     }
     if (conflicts(c.write)) find_race(t, at, a.op, mine, c.write.stamp);
-    if (!writes(a.op)) return remember_read(t, c, mark);
   }
-  const auto conflicts_with_read = [&](const Mark& r) {
+  const auto conflicts_with = [&](const Mark& r) {
     if (!conflicts(r)) return false;
     Stamp other = r.stamp;
     if (other.block == mine.block && other.warp == mine.warp) other.lanes &= ~mine.lanes;
     find_race(t, at, a.op, mine, other);
     return true;
   };
-  if (!conflicts_with_read(c.read) && c.more)
-    for (const Mark& r : shadow_.reads(c))
-      if (conflicts_with_read(r)) break;
+  if (!mark.strong && c.more_writes)
+    for (const Mark& w : shadow_.list(c.more_writes))
+      if (conflicts_with(w)) break;
+  if (!writes(a.op)) return remember(t, c.read, c.more, mark);
+  if (!conflicts_with(c.read) && c.more)
+    for (const Mark& r : shadow_.list(c.more))
+      if (conflicts_with(r)) break;
   if (!reads(a.op) && conflicts(c.write)) {
     if (overwrite_.bytes == 0) {
       overwrite_ = {.bytes = 0, .at = a.at, .before = {}, .mine = mine, .other = c.write.stamp, .op = a.op};
@@ -173,34 +183,41 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
     }
     overwrite_.bytes |= ((1u << std::popcount(bytes)) - 1) << (at - a.at);
   }
-  c.write = mark;
   c.written |= bytes;
+  // Strong writes do not conflict with each other, so each must be remembered for whoever reads plainly.
+  if (mark.strong && c.write.strong) {
+    remember(t, c.write, c.more_writes, mark);
+  } else {
+    c.write = mark;
+    shadow_.drop(c.more_writes);
+  }
   if ((c.read.bytes & ~bytes) == 0) {
     c.read = {};
-    shadow_.drop_reads(c);
+    shadow_.drop(c.more);
   }
 }
 
-void Checks::remember_read(const Thread& t, Cell& c, const Mark& mark) {
-  const Stamp &mine = mark.stamp, &last = c.read.stamp;
-  if (last.block == mine.block && last.epoch == mine.epoch && last.warp == mine.warp && last.age == mine.age &&
-      c.read.bytes == mark.bytes && c.read.strong == mark.strong) {
-    c.read.stamp.lanes |= mine.lanes;
-    c.read.stamp.site = mine.site;
+// Makes `mark` the last of its kind, and keeps of the others what it does not stand for.
+void Checks::remember(const Thread& t, Mark& last, std::uint32_t& more, const Mark& mark) {
+  const Stamp &mine = mark.stamp, &s = last.stamp;
+  if (s.block == mine.block && s.epoch == mine.epoch && s.warp == mine.warp && s.age == mine.age &&
+      last.bytes == mark.bytes && last.strong == mark.strong) {
+    last.stamp.lanes |= mine.lanes;
+    last.stamp.site = mine.site;
     return;
   }
-  // What happened before this read is covered by it: who comes after this one comes after that one.
-  const auto covered = [&](const Mark& r) {
-    const bool as_much = (r.bytes & ~mark.bytes) == 0 && (r.strong || !mark.strong);
-    return r.stamp.block == 0 || (as_much && order.before(r.stamp, t));
+  // What happened before this access is covered by it: who comes after this one comes after that one.
+  const auto covered = [&](const Mark& m) {
+    const bool as_much = (m.bytes & ~mark.bytes) == 0 && (m.strong || !mark.strong);
+    return m.stamp.block == 0 || (as_much && order.before(m.stamp, t));
   };
-  const bool last_covered = covered(c.read);
-  if (c.more || !last_covered) {
-    std::vector<Mark>& more = shadow_.reads(c);
-    if (std::has_single_bit(more.size()) || last_covered) std::erase_if(more, covered);
-    if (!last_covered) more.push_back(c.read);
+  const bool last_covered = covered(last);
+  if (more || !last_covered) {
+    std::vector<Mark>& others = shadow_.list(more);
+    if (std::has_single_bit(others.size()) || (last_covered && others.size() < 64)) std::erase_if(others, covered);
+    if (!last_covered) others.push_back(last);
   }
-  c.read = mark;
+  last = mark;
 }
 
 void Checks::settle() {
@@ -253,9 +270,9 @@ std::int64_t Checks::redundant(const Block& b, const Request& r) {
   std::int64_t bytes = 0;
   each_address(r, [&](std::uintptr_t first) {
     const std::uintptr_t last = first + r.bytes - 1;
-    for (std::uintptr_t a = first; a <= last; a = (a | 3) + 1) {
-      std::uint32_t& by = shadow_.page(a, 2).loaded_by[a % Page::kBytes / 4];
-      if (by == b.serial) bytes += std::int64_t(std::min(last, a | 3) - a + 1);
+    for (std::uintptr_t a = first; a <= last; a = (a | 1) + 1) {
+      std::uint32_t& by = shadow_.page(a, 2).loaded_by[a % Page::kBytes / 2];
+      if (by == b.serial) bytes += std::int64_t(std::min(last, a | 1) - a + 1);
       by = b.serial;
     }
   });

@@ -72,7 +72,7 @@ class Checks {
   std::uint32_t take_serials(std::int64_t count);
   Target in_arena(const Access&, const Block& owner, bool strict) const;
   void check_cell(const Access&, const Target&, Cell&, std::uintptr_t at, const Mark&);
-  void remember_read(const Thread&, Cell&, const Mark&);
+  void remember(const Thread&, Mark& last, std::uint32_t& more, const Mark&);
   void find_race(const Thread&, std::uintptr_t at, Op, const Stamp& mine, const Stamp& other);
   template <class Text>
   void find(std::uint16_t mine, int other, Text text);

@@ -99,10 +99,19 @@ void on_return() {
   Warp& warp = self.block->warps[self.rank / Limits::kWarp];
   warp.returned |= bit;
   trace::returned(self);
-  for (const Meeting& m : warp.meetings)
-    if (m.mask & bit)
+  std::erase_if(warp.meetings, [&](Meeting& m) {
+    if (!(m.mask & bit)) return false;
+    if (m.kind != Meet::sync)
       throw Fault("a lane that others wait for has returned: thread " + std::to_string(self.rank) + "; " +
                   roll_call(*self.block));
+    // Of a barrier, only threads that have not exited need come.
+    m.mask &= ~bit;
+    if (m.arrived != m.mask) return false;
+    trace::met(m.kind, self.rank / Limits::kWarp, m.mask, 0, m.where);
+    for (unsigned named = m.mask; named; named &= named - 1)
+      make_ready((&self - self.rank % Limits::kWarp)[std::countr_zero(named)]);
+    return true;
+  });
   for (Scope scope : {Scope::block, Scope::cluster, Scope::grid}) {
     Barrier& b = barrier_of(scope, *self.block);
     ++b.returned;
@@ -337,6 +346,7 @@ void meet(Meet kind, unsigned mask, const void* value, void* result, std::size_t
   };
   if (!(mask & bit)) throw fault("is not named in its own mask");
   Warp& warp = block.warps[self.rank / Limits::kWarp];
+  if (kind == Meet::sync) mask &= warp.present & ~warp.returned;  // only threads that have not exited need come
   if (const unsigned absent = mask & ~warp.present)
     throw fault("names lane " + std::to_string(std::countr_zero(absent)) + ", which does not exist");
   if (const unsigned gone = mask & warp.returned)
@@ -384,6 +394,7 @@ void spin() {
 }
 
 void fence(Scope scope) { trace::fence(scope); }
+void trap(Where where) { throw Fault("__trap at " + at(where)); }
 void refuse_width(int width, Where where) {
   throw Fault("a shuffle at " + at(where) + " has width " + std::to_string(width) + ", not a power of two up to 32");
 }

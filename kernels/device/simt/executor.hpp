@@ -73,6 +73,8 @@ enum class Meet { sync, shuffle, ballot };
 void meet(Meet, unsigned mask, const void* value, void* result, std::size_t bytes, int source, Where);
 // Of the caller's warp, those that have not returned.
 unsigned live_lanes();
+// __trap: throws Fault.
+[[noreturn]] void trap(Where);
 // Throws Fault: a shuffle's width is a power of two up to 32.
 [[noreturn]] void refuse_width(int width, Where);
 // Lets other threads run; every spinning wait must call it.

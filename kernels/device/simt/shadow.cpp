@@ -7,7 +7,7 @@ Page& Shadow::find(std::uintptr_t number, unsigned shift) {
   if (!page) {
     page = std::make_unique<Page>();
     page->number = number;
-    page->loaded_by.resize(Page::kBytes / 4);
+    page->loaded_by.resize(Page::kBytes / 2);
   }
   if (page->shift > shift) refine(*page, shift);
   return *(recent_[number % kRecent] = page.get());
@@ -20,21 +20,24 @@ void Shadow::refine(Page& page, unsigned shift) {
   page.cells.clear();
   page.shift = shift;
   for (Cell& whole : coarse) {
-    const std::vector<Mark> more = whole.more ? reads(whole) : std::vector<Mark>{};
     for (std::size_t p = 0; p < parts; ++p) {
       const auto bytes = [&](unsigned char all) {
         return static_cast<unsigned char>(all >> (p << shift) & ((1u << (1u << shift)) - 1));
       };
       Cell part = whole;
-      part.more = 0;
       part.written = bytes(part.written);
       part.write.bytes = bytes(part.write.bytes);
       part.read.bytes = bytes(part.read.bytes);
-      for (Mark m : more)
-        if ((m.bytes = bytes(m.bytes)) != 0) reads(part).push_back(m);
+      for (std::uint32_t* index : {&part.more, &part.more_writes}) {
+        const std::vector<Mark> marks = *index ? lists_[*index] : std::vector<Mark>{};
+        *index = 0;
+        for (Mark m : marks)
+          if ((m.bytes = bytes(m.bytes)) != 0) list(*index).push_back(m);
+      }
       page.cells.push_back(part);
     }
-    drop_reads(whole);
+    drop(whole.more);
+    drop(whole.more_writes);
   }
 }
 
@@ -43,26 +46,26 @@ void Shadow::trim() {
   if (pages_.size() < kMost) return;
   pages_.clear();
   for (Page*& p : recent_) p = nullptr;
-  reads_ = {{}};
+  lists_ = {{}};
   free_.clear();
 }
 
-std::vector<Mark>& Shadow::reads(Cell& c) {
-  if (c.more == 0 && free_.empty()) {
-    c.more = std::uint32_t(reads_.size());
-    reads_.emplace_back();
-  } else if (c.more == 0) {
-    c.more = free_.back();
+std::vector<Mark>& Shadow::list(std::uint32_t& index) {
+  if (index == 0 && free_.empty()) {
+    index = std::uint32_t(lists_.size());
+    lists_.emplace_back();
+  } else if (index == 0) {
+    index = free_.back();
     free_.pop_back();
   }
-  return reads_[c.more];
+  return lists_[index];
 }
 
-void Shadow::drop_reads(Cell& c) {
-  if (c.more == 0) return;
-  reads_[c.more].clear();
-  free_.push_back(c.more);
-  c.more = 0;
+void Shadow::drop(std::uint32_t& index) {
+  if (index == 0) return;
+  lists_[index].clear();
+  free_.push_back(index);
+  index = 0;
 }
 
 }  // namespace softmax::device::simt

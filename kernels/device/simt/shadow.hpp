@@ -18,8 +18,9 @@ struct Mark {
 };
 
 struct Cell {
-  std::uint32_t owner = 0;    // the block or launch for which the rest holds
-  std::uint32_t more = 0;     // index of a list of further reads, 0: none
+  std::uint32_t owner = 0;  // the block or launch for which the rest holds
+  // Indices of lists, 0: none. Reads, and strong writes, that `read` and `write` do not stand for.
+  std::uint32_t more = 0, more_writes = 0;
   unsigned char written = 0;  // a bit for each byte
   Mark write, read;
 };
@@ -30,7 +31,7 @@ struct Page {
   std::uintptr_t number = 0;
   unsigned shift = 2;
   std::vector<Cell> cells;               // empty until one is needed
-  std::vector<std::uint32_t> loaded_by;  // the last block that loaded each word
+  std::vector<std::uint32_t> loaded_by;  // the last block that loaded each two bytes
 
   Cell& cell(std::uintptr_t address) {
     if (cells.empty()) cells.resize(kBytes >> shift);
@@ -50,9 +51,9 @@ class Shadow {
   // Makes room if there is much, between two launches.
   void trim();
 
-  // Further reads of a cell.
-  std::vector<Mark>& reads(Cell&);
-  void drop_reads(Cell&);
+  // The list of an index, made if there is none.
+  std::vector<Mark>& list(std::uint32_t& index);
+  void drop(std::uint32_t& index);
 
  private:
   static constexpr std::size_t kRecent = 256;
@@ -60,7 +61,7 @@ class Shadow {
   void refine(Page&, unsigned shift);
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   Page* recent_[kRecent] = {};
-  std::vector<std::vector<Mark>> reads_ = {{}};
+  std::vector<std::vector<Mark>> lists_ = {{}};
   std::vector<std::uint32_t> free_;
 };
 

@@ -6,6 +6,7 @@
 // would hide accesses while a traced copy would report the host's. So all words live in this back end's inline
 // namespace and are always inlined, and kernel files call nothing of the standard library.
 
+#include <climits>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -120,7 +121,28 @@ SIMT_WORD T atomic(T* address, Operation operation) {
   simt::atomic_store(address, &wanted, sizeof(T));
   return old;
 }
+// memcpy and memset, so that their accesses are seen: by words where that is possible.
+SIMT_WORD void* copy(void* to, const void* from, std::size_t bytes) {
+  using Word [[gnu::may_alias]] = unsigned;
+  const auto any = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  if (any % 4 == 0)
+    for (std::size_t i = 0; i < bytes / 4; ++i) static_cast<Word*>(to)[i] = static_cast<const Word*>(from)[i];
+  else
+    for (std::size_t i = 0; i < bytes; ++i) static_cast<char*>(to)[i] = static_cast<const char*>(from)[i];
+  return to;
+}
+SIMT_WORD void* fill(void* to, int value, std::size_t bytes) {
+  using Word [[gnu::may_alias]] = unsigned;
+  if ((reinterpret_cast<std::uintptr_t>(to) | bytes) % 4 == 0)
+    for (std::size_t i = 0; i < bytes / 4; ++i)
+      static_cast<Word*>(to)[i] = 0x01010101u * static_cast<unsigned char>(value);
+  else
+    for (std::size_t i = 0; i < bytes; ++i) static_cast<unsigned char*>(to)[i] = static_cast<unsigned char>(value);
+  return to;
+}
 }  // namespace simt_words
+#define memcpy(...) simt_words::copy(__VA_ARGS__)
+#define memset(...) simt_words::fill(__VA_ARGS__)
 
 SIMT_WORD void __syncthreads(simt_words::Where where = {}) {
   simt_words::simt::barrier(simt_words::Scope::block, false, where);
@@ -162,6 +184,7 @@ SIMT_WORD T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, si
 SIMT_WORD unsigned __ballot_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
   return simt_words::ballot(mask, predicate != 0, where);
 }
+SIMT_WORD void __trap(simt_words::Where where = {}) { softmax::device::simt::trap(where); }
 // Of a warp that has not diverged; CUDA promises nothing about any other.
 SIMT_WORD unsigned __activemask() { return softmax::device::simt::live_lanes(); }
 SIMT_WORD int __any_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
@@ -252,6 +275,10 @@ SIMT_WORD double min(double a, double b) { return fmin(a, b); }
 SIMT_WORD double max(double a, double b) { return fmax(a, b); }
 
 }  // namespace SOFTMAX_BACKEND
+
+namespace std {
+namespace simt_words = ::simt_words;  // std::memcpy(...) is one too
+}
 
 namespace softmax::device {
 inline namespace SOFTMAX_BACKEND {
