@@ -23,7 +23,9 @@ std::string say(const T&... parts) {
   std::ostringstream out;
   out.precision(9);
   (out << ... << parts);
-  return out.str();
+  std::string text = out.str();
+  for (std::size_t at; (at = text.find("-nan")) != std::string::npos;) text.erase(at, 1);  // its sign means nothing
+  return text;
 }
 
 bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }

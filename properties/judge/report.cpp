@@ -147,7 +147,7 @@ std::string verdict(const std::vector<Report>& reports) {
   // The first finding is most often the cause of all the rest.
   std::string first;
   for (const Report& r : reports)
-    if (static const std::regex place(R"(^([^:]+):.* at ([\w.+-]+\.\w+:\d+))"); first.empty() && !r.findings.empty())
+    if (static const std::regex place(R"(^([^:]+):.*? at ([\w.+-]+\.\w+:\d+))"); first.empty() && !r.findings.empty())
       if (std::smatch m; std::regex_search(r.findings[0].text, m, place)) first = m.str(1) + " at " + m.str(2) + ": ";
   const std::string rules = std::to_string(broken) + " of " + plural(laws, "law") + " broken";
   if (wrong)
