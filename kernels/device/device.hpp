@@ -8,7 +8,7 @@
 //   __activemask, atomicAdd _Sub _Max _Min _And _Or _Inc _Exch _CAS, __threadfence (_block), __nanosleep,
 //   __ldg __ldca __ldcg __ldcs __stcg __stcs __stwt, C's float functions, rsqrtf, min and max,
 //   __expf __exp10f __logf __log2f __powf __fdividef, __fadd_rn __fsub_rn __fmul_rn __fdiv_rn __frcp_rn __fmaf_rn,
-//   __float_as_uint __uint_as_float __float_as_int __int_as_float,
+//   __float_as_uint __uint_as_float __float_as_int __int_as_float, memcpy memset, __trap,
 //   cooperative groups: thread_block, tiles with shfl, shfl_down, shfl_up, shfl_xor, any, all, ballot and reduce (plus,
 //   greater, less), sync, grid.sync, cluster.sync, map_shared_rank.
 // The host side uses device::Grid and device::launch(kernel, grid, arguments...).
