@@ -152,6 +152,13 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
     if (s.block == mine.block && (s.epoch < mine.epoch || (s.warp == mine.warp && s.lanes == mine.lanes))) return false;
     return !order.before(s, t);
   };
+  const auto conflicts_with = [&](const Mark& r) {
+    if (!conflicts(r)) return false;
+    Stamp other = r.stamp;
+    if (other.block == mine.block && other.warp == mine.warp) other.lanes &= ~mine.lanes;
+    find_race(t, at, a.op, mine, other);
+    return true;
+  };
   if (reads(a.op)) {
     if ((c.written & bytes) != bytes) {
       find(mine.site, -1, [&] {
@@ -160,15 +167,8 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
       });
       c.written |= bytes;  // once is enough
     }
-    if (conflicts(c.write)) find_race(t, at, a.op, mine, c.write.stamp);
+    conflicts_with(c.write);
   }
-  const auto conflicts_with = [&](const Mark& r) {
-    if (!conflicts(r)) return false;
-    Stamp other = r.stamp;
-    if (other.block == mine.block && other.warp == mine.warp) other.lanes &= ~mine.lanes;
-    find_race(t, at, a.op, mine, other);
-    return true;
-  };
   if (!mark.strong && c.more_writes)
     for (const Mark& w : shadow_.list(c.more_writes))
       if (conflicts_with(w)) break;
