@@ -145,6 +145,10 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
     c.owner = target.owner;
     if (target.written_at_first) c.written = 0xff;
   }
+  // Launches follow each other: of those before, nobody need go through the lists again.
+  for (std::uint32_t* index : {&c.more, &c.more_writes})
+    if (*index && (shadow_.list(*index).empty() || shadow_.list(*index).back().stamp.block < launch->first_serial))
+      shadow_.drop(*index);
   const Stamp& mine = mark.stamp;
   const auto conflicts = [&](const Mark& other) {
     const Stamp& s = other.stamp;
