@@ -173,13 +173,12 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
     }
     conflicts_with(c.write);
   }
-  if (!mark.strong && c.more_writes)
-    for (const Mark& w : shadow_.list(c.more_writes))
-      if (conflicts_with(w)) break;
+  const auto any_conflicts = [&](std::uint32_t& index) {
+    return index && std::ranges::any_of(shadow_.list(index), conflicts_with);
+  };
+  if (!mark.strong) any_conflicts(c.more_writes);
   if (!writes(a.op)) return remember(t, c.read, c.more, mark);
-  if (!conflicts_with(c.read) && c.more)
-    for (const Mark& r : shadow_.list(c.more))
-      if (conflicts_with(r)) break;
+  if (!conflicts_with(c.read)) any_conflicts(c.more);
   if (!reads(a.op) && conflicts(c.write)) {
     if (overwrite_.bytes == 0) {
       overwrite_ = {.bytes = 0, .at = a.at, .before = {}, .mine = mine, .other = c.write.stamp, .op = a.op};
@@ -236,7 +235,7 @@ void Checks::settle() {
 template <class Text>
 void Checks::find(std::uint16_t mine, int other, Text text) {
   constexpr std::size_t kMost = 16;
-  if (found_[{mine, other}]++ == 0 && findings_.size() < kMost) findings_.push_back(text());
+  if (found_.insert({mine, other}).second && findings_.size() < kMost) findings_.push_back(text());
 }
 
 void Checks::find_race(const Thread& t, std::uintptr_t at, Op op, const Stamp& mine, const Stamp& other) {

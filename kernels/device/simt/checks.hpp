@@ -3,8 +3,9 @@
 // unordered. Findings name lines by numbers of sites: debug information takes more stack than a thread has here.
 
 #include <functional>
-#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/device/simt/order.hpp"
@@ -85,7 +86,7 @@ class Checks {
   std::vector<Span> spans_;
   bool enclosed_ = false;  // within regions
   Overwrite overwrite_{};
-  std::map<std::pair<std::uint16_t, int>, int> found_;  // how often, by the two sites
+  std::set<std::pair<std::uint16_t, int>> found_;  // the two sites of each finding
   std::vector<std::string> findings_;
 };
 
