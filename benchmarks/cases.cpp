@@ -14,24 +14,6 @@ void put(benchmark::State& st, const std::string& key, double value) {
   if (std::isfinite(value)) st.counters[key] = value;
 }
 
-// One batch of all the iterations that the library asks for, 1 unless --benchmark_min_time is given: real_time is the
-// median. Not the number of samples: 1.7.1 aborts when two repetitions differ in their iterations, and samples do.
-void hand_over(benchmark::State& st, const Summary& s, Shape shape) {
-  const auto iterations = st.max_iterations;
-  while (st.KeepRunningBatch(iterations)) st.SetIterationTime(s.median * double(iterations));
-  put(st, "us/token", s.median * 1e6 / double(shape.rows));
-  put(st, "GB/s", double(shape.bytes()) / s.median / 1e9);
-  put(st, "us", s.median * 1e6);
-  put(st, "us_min", s.min * 1e6);
-  put(st, "us_p25", s.p25 * 1e6);
-  put(st, "us_p75", s.p75 * 1e6);
-  put(st, "n", s.n);
-  put(st, "ci%", s.ci_percent);
-  put(st, "bytes", double(shape.bytes()));
-  put(st, "N", double(shape.rows));
-  put(st, "C", double(shape.cols));
-}
-
 // A user's larger --benchmark_min_time arrives as a number of iterations, above the first round's 1.
 std::int64_t at_least(const benchmark::State& st) { return st.max_iterations > 1 ? st.max_iterations : 0; }
 
@@ -57,9 +39,63 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
+// Why a mode would not measure what it says; empty if it does.
+std::string dishonest(const Machine& machine, const Point& point) {
+  constexpr std::int64_t kSmallest = 64 << 10;  // below, thousands of sets cost more to address than to move
+  if (machine.simulated() || point.mode != Mode::graph || point.shape.bytes() >= kSmallest) return {};
+  return "graph mode rotates over sets of at least " + std::to_string(kSmallest >> 10) +
+         " KiB; only graph-hot is honest below";
+}
+
+// A graph holds dozens of launches, and one thread that walks along a row takes a tenth of a second.
+std::string too_slow(const Kernel& kernel, const Point& point) {
+  constexpr std::int64_t kLongest = 8192;
+  const Summation s = kernel.traits().summation;
+  const bool in_graph = point.mode == Mode::graph || point.mode == Mode::graph_hot;
+  if (!in_graph || point.shape.cols <= kLongest || (s != Summation::sequential && s != Summation::sequential_double))
+    return {};
+  return "one thread a row is too slow for a graph above " + std::to_string(kLongest) + " columns";
+}
+
 std::string text(Shape shape) { return std::to_string(shape.rows) + " x " + std::to_string(shape.cols); }
 
 }  // namespace
+
+// One batch of all the iterations that the library asks for, 1 unless --benchmark_min_time is given: real_time is the
+// median. Not the number of samples: 1.7.1 aborts when two repetitions differ in their iterations, and samples do.
+void Case::hand_over(benchmark::State& st, const Measured& m) {
+  const Summary& s = m.work;
+  const auto iterations = st.max_iterations;
+  while (st.KeepRunningBatch(iterations)) st.SetIterationTime(s.median * double(iterations));
+  put(st, "us/token", s.median * 1e6 / double(shape_.rows));
+  put(st, "GB/s", double(shape_.bytes()) / s.median / 1e9);
+  put(st, "us", s.median * 1e6);
+  put(st, "us_min", s.min * 1e6);
+  put(st, "us_p25", s.p25 * 1e6);
+  put(st, "us_p75", s.p75 * 1e6);
+  put(st, "n", s.n);
+  put(st, "ci%", s.ci_percent);
+  put(st, "bytes", double(shape_.bytes()));
+  put(st, "N", double(shape_.rows));
+  put(st, "C", double(shape_.cols));
+  if (session_.samples) put(st, "samples_at", double(session_.samples->append(m)));
+  if (session_.machine().simulated()) return;  // what follows says something of a GPU
+  put(st, "noisy", m.noisy);
+  put(st, "throttled", m.throttled);
+  put(st, "suspect", m.suspect);
+  if (m.copy.n > 0) {
+    put(st, "us_copy", m.copy.median * 1e6);
+    put(st, "%copy", 100 * m.copy.median / s.median);
+  }
+  if (const double peak = session_.machine().peak_bandwidth(); peak > 0)
+    put(st, "%peak", 100 * double(shape_.bytes()) / s.median / peak);
+  if (m.sm_hz > 0) put(st, "sm_mhz", m.sm_hz / 1e6);
+  if (m.throttle_reasons) put(st, "throttle_reasons", double(*m.throttle_reasons));
+  if (mode_ == Mode::graph || mode_ == Mode::graph_hot) {
+    put(st, "slots", sets_);
+    put(st, "nodes", m.launches);
+  }
+}
 
 void Case::fail(benchmark::State& st, const std::string& why) {
   session_.fail();
@@ -71,7 +107,7 @@ std::string Case::on_file() const { return shape_.file ? " @ " + session_.input(
 void Case::SetUp(benchmark::State& st) {
   workspace_ = nullptr;
   try {
-    workspace_ = &session_.workspace(shape_);
+    workspace_ = &session_.workspace(shape_, sets_);
   } catch (const std::exception& e) {
     fail(st, e.what());
   }
@@ -89,81 +125,99 @@ void Case::BenchmarkCase(benchmark::State& st) {
 double KernelCase::verify(Workspace& ws) {
   const Verdict verdict = bench::verify(ws, session_.expected(ws), kernel_.traits(), block_);
   if (!verdict.wrong.empty()) throw std::runtime_error("INCORRECT: " + verdict.wrong);
+  if (const std::string differs = Session::differing_set(ws); !differs.empty())
+    throw std::runtime_error("INCORRECT: " + differs);
   return verdict.max_ulp;
 }
 
 void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   Machine& machine = session_.machine();
-  const Problem problem = ws.problem(kernel_, block_);
-  const auto launch = [&] { kernel_.launch(problem); };
+  std::vector<Problem> problems;
+  for (int set = 0; set < ws.sets(); ++set) problems.push_back(ws.problem(kernel_, block_, set));
+  const auto launch = [&](int set) { kernel_.launch(problems[std::size_t(set)]); };
   session_.expected(ws);  // first: it looks at the input
   // First of all: an access out of bounds is reported here, and only undefined when nobody watches.
   std::vector<std::pair<std::string, double>> traced;
   if (machine.simulated()) traced = traced_counters(session_.trace(ws, kernel_, block_));
   const auto launch_once = [&] {
     ws.out().poison();
-    launch();
+    for (int set = 0; set < ws.sets(); ++set) launch(set);
     machine.synchronize();
     return verify(ws);
   };
   double max_ulp = launch_once();
   ws.out().poison();
-  const Summary s = session_.time(ws, launch, at_least(st));
+  const Measured m = session_.time(ws, launch, mode_, at_least(st));
   const LaunchInfo info = machine.last_launch();
   max_ulp = std::max(max_ulp, verify(ws));     // what the timed launches left
   max_ulp = std::max(max_ulp, launch_once());  // and that the last of them still did anything
-  const double copy_seconds = machine.simulated() ? NAN : session_.copy_seconds(ws);
 
-  hand_over(st, s, shape_);
-  const Traffic traffic = kernel_.traffic(problem);
+  hand_over(st, m);
+  const Traffic traffic = kernel_.traffic(problems[0]);
   put(st, "bytes_moved", double(traffic.read + traffic.written));
   put(st, "max_ulp", max_ulp);
   put(st, "smem", double(info.shared_bytes));
   if (info.registers) put(st, "regs", *info.registers);
   if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
-  put(st, "%copy", 100 * copy_seconds / s.median);  // none where times are simulated
   for (const auto& [key, value] : traced) put(st, key, value);
-  put(st, "version", kernel_.version());
-  put(st, "block", block_);
+  if (kernel_.version() > 0) put(st, "version", kernel_.version());
+  if (block_ > 0) put(st, "block", block_);
   st.SetLabel(std::string(kernel_.idea()) + on_file());
 }
 
 void CopyCase::measure(benchmark::State& st, Workspace& ws) {
-  const Summary s = session_.time_copy(ws, at_least(st));
-  hand_over(st, s, shape_);
+  hand_over(st, session_.time_copy(ws, mode_, at_least(st)));
   put(st, "bytes_moved", double(shape_.bytes()));
-  put(st, "%copy", 100 * session_.copy_seconds(ws) / s.median);
   st.SetLabel("the fastest of " + std::to_string(session_.machine().copies()) + " ways to copy the same bytes" +
               on_file());
 }
 
-std::string case_name(const Session& session, std::string_view version) {
+std::string case_name(const Session& session, std::string_view version, Mode mode) {
   return "softmax/" + std::string(version) + "/fp32/" + std::string(session.machine().math()) + "/" +
-         std::string(session.mode());
+         std::string(session.mode(mode));
 }
 
-Registered register_cases(Session& session, const std::vector<Shape>& shapes, std::span<const Kernel* const> kernels) {
+Registered register_cases(Session& session, const std::vector<Point>& points, std::span<const Kernel* const> kernels) {
   Registered all;
   Machine& machine = session.machine();
-  for (const Shape shape : shapes) {
-    const std::size_t needed = Workspace::needed(machine, shape), free = machine.free_memory();
+  const auto leave_out = [&](const std::string& what, const Point& point, const std::string& why) {
+    const std::string line = what + text(point.shape) + ": " + why;
+    if (all.left_out.empty() || all.left_out.back() != line) all.left_out.push_back(line);  // once, not for every block
+  };
+  for (const Point& point : points) {
+    const Shape shape = point.shape;
+    if (const std::string why = dishonest(machine, point); !why.empty()) {
+      leave_out("", point, why);
+      continue;
+    }
+    const std::size_t needed = Workspace::needed(machine, shape, session.sets(point)), free = machine.free_memory();
     if (needed > free) {
-      all.left_out.push_back(text(shape) + ": needs " + std::to_string(needed >> 20) + " MiB, " + machine.name() +
-                             " has " + std::to_string(free >> 20) + " MiB free");
+      leave_out("", point,
+                "needs " + std::to_string(needed >> 20) + " MiB, " + machine.name() + " has " +
+                    std::to_string(free >> 20) + " MiB free");
       continue;
     }
     if (!machine.simulated() && machine.copies() > 0)
-      add(all, std::make_unique<CopyCase>(session, shape), case_name(session, "copy"), {"N", "C"},
-          {shape.rows, shape.cols});
+      add(all, std::make_unique<CopyCase>(session, shape, point.mode, session.sets(point)),
+          case_name(session, "copy", point.mode), {"N", "C"}, {shape.rows, shape.cols});
     for (const Kernel* kernel : kernels) {
       if (&kernel->machine() != &machine) continue;
       for (const int block : kernel->traits().blocks) {
-        if (const std::string why = kernel->unsupported(problem_of(shape, block)); why.empty()) {
-          add(all, std::make_unique<KernelCase>(session, *kernel, shape, block), case_name(session, kernel->label()),
-              {"N", "C", "block"}, {shape.rows, shape.cols, block});
-        } else if (all.left_out.empty() || !all.left_out.back().ends_with(why)) {  // once, not for every block
-          all.left_out.push_back(kernel->label() + " at " + text(shape) + ": " + why);
+        if (block > 0 && !point.blocks.empty() && std::ranges::count(point.blocks, block) == 0) continue;
+        std::string why = kernel->unsupported(problem_of(shape, block));
+        if (why.empty()) why = too_slow(*kernel, point);
+        if (!why.empty()) {
+          leave_out(kernel->label() + " at ", point, why);
+          continue;
         }
+        std::vector<std::string> names = {"N", "C"};
+        std::vector<std::int64_t> values = {shape.rows, shape.cols};
+        if (block > 0) {
+          names.push_back("block");
+          values.push_back(block);
+        }
+        add(all, std::make_unique<KernelCase>(session, *kernel, point, block),
+            case_name(session, kernel->label(), point.mode), names, values);
       }
     }
   }

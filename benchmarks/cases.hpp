@@ -15,7 +15,8 @@ namespace softmax::bench {
 // One line of a result file. Its workspace is looked up in SetUp, never made in the timed function.
 class Case : public benchmark::Fixture {
  public:
-  Case(Session& session, Shape shape) : session_(session), shape_(shape) {}
+  Case(Session& session, Shape shape, Mode mode, int sets)
+      : session_(session), shape_(shape), mode_(mode), sets_(sets) {}
   using benchmark::Fixture::SetUp;
   void SetUp(benchmark::State&) override;
 
@@ -26,8 +27,13 @@ class Case : public benchmark::Fixture {
 
   std::string on_file() const;  // " @ FILE" behind a label, if the shape's data are a file's
 
+  // Time, counters that every row has, and the raw samples.
+  void hand_over(benchmark::State&, const Measured&);
+
   Session& session_;
   Shape shape_;
+  Mode mode_;
+  int sets_;
 
  private:
   void fail(benchmark::State&, const std::string& why);
@@ -37,8 +43,8 @@ class Case : public benchmark::Fixture {
 // Traces a kernel where its machine can, verifies it, times it, verifies it again.
 class KernelCase final : public Case {
  public:
-  KernelCase(Session& session, const Kernel& kernel, Shape shape, int block)
-      : Case(session, shape), kernel_(kernel), block_(block) {}
+  KernelCase(Session& session, const Kernel& kernel, const Point& point, int block)
+      : Case(session, point.shape, point.mode, session.sets(point)), kernel_(kernel), block_(block) {}
 
  private:
   void measure(benchmark::State&, Workspace&) override;
@@ -48,7 +54,7 @@ class KernelCase final : public Case {
   int block_;
 };
 
-// The roof: the machine's fastest copy of the same bytes.
+// The roof: the machine's fastest copy of the same bytes, held against itself.
 class CopyCase final : public Case {
  public:
   using Case::Case;
@@ -59,13 +65,14 @@ class CopyCase final : public Case {
 
 // "softmax/V6/fp32/ieee/cold": operation, version (or "copy"), data type, math, mode. Google Benchmark adds the
 // arguments.
-std::string case_name(const Session&, std::string_view version);
+std::string case_name(const Session&, std::string_view version, Mode);
 
 struct Registered {
   std::vector<std::unique_ptr<Case>> cases;  // must outlive the run
   std::vector<std::string> left_out;         // for each shape or kernel that was not registered: which, and why
 };
-// Registers by shape, version, block: what a kernel does not support is left out, and so is a shape that does not fit.
-Registered register_cases(Session&, const std::vector<Shape>&, std::span<const Kernel* const>);
+// Registers by shape, version, block: what a kernel does not support is left out, and so is a shape that does not fit,
+// or that would not be honest in its mode.
+Registered register_cases(Session&, const std::vector<Point>&, std::span<const Kernel* const>);
 
 }  // namespace softmax::bench

@@ -64,7 +64,7 @@ in_err 'at least 1'
 check 'bad device' 2 --device=tpu
 in_err 'tpu: there are gpu and cpu'
 check 'bad suite' 2 --suite=everything
-in_err 'everything: there are ladder and shapes'
+in_err 'everything: there are ladder, shapes'
 check 'missing value' 2 --device
 in_err '--device needs a value'
 check 'no such file' 2 --device=cpu --input="$tmp/none.npy"
@@ -81,7 +81,7 @@ import json, math, sys
 def no_constant(text): raise ValueError(text + " in JSON")
 for path in sys.argv[1:]:
     data = json.load(open(path), parse_constant=no_constant)
-    assert data["context"]["schema"] == "1" and data["context"]["simulated"] == "true", path
+    assert data["context"]["schema"] == "2" and data["context"]["simulated"] == "true", path
     rows = [row for row in data["benchmarks"] if "/V6/" in row["name"] and row["run_type"] == "iteration"]
     assert rows, path
     for row in rows:

@@ -2,16 +2,18 @@
 
 #include <algorithm>
 
+#include "benchmarks/reporter.hpp"
 #include "softmax_build.hpp"  // generated at build time: git revision, flags, version
 
 namespace softmax::bench {
 
-std::vector<std::pair<std::string, std::string>> context(const Session& session, std::string_view suite,
-                                                         const std::string& command_line) {
+std::vector<std::pair<std::string, std::string>> context(Session& session, std::string_view suite,
+                                                         const std::string& command_line,
+                                                         const std::string& sample_file) {
   const Machine& machine = session.machine();
   const Input& input = session.input();
   std::vector<std::pair<std::string, std::string>> all = {
-      {"schema", "1"},
+      {"schema", "2"},
       {"harness_version", SOFTMAX_VERSION},
       {"git_sha", SOFTMAX_GIT_SHA},
       {"git_dirty", SOFTMAX_GIT_DIRTY},
@@ -20,13 +22,23 @@ std::vector<std::pair<std::string, std::string>> context(const Session& session,
       {"device_id", std::string(machine.id())},
       {"simulated", machine.simulated() ? "true" : "false"},
       {"math", std::string(machine.math())},
-      {"mode", std::string(session.mode())},
-      {"flush", machine.simulated() ? "none" : "memset 2x L2"},
+      {"flush",
+       session.flush == Flush::none || machine.simulated() ? "none" : std::string(name(session.flush)) + " 2x L2"},
       {"suite", std::string(suite)},
       {"input", suite == "input" ? input.file_name : "noise"},
       {"seed", suite == "input" ? "none" : std::to_string(input.seed)},
       {"command_line", command_line},
   };
+  if (!sample_file.empty()) all.emplace_back("samples", sample_file);
+  if (const Roof& roof = session.roof(); roof.floor > 0) {
+    for (const auto& [key, bytes_per_second] : {std::pair{"roof_copy_GB/s", roof.copy},
+                                                {"roof_read_GB/s", roof.read},
+                                                {"roof_write_GB/s", roof.write},
+                                                {"peak_GB/s", machine.peak_bandwidth()}})
+      if (bytes_per_second > 0) all.emplace_back(key, four_digits(bytes_per_second / 1e9));
+    all.emplace_back("roof_copy_way", roof.copy_way);
+    all.emplace_back("launch_floor_us", four_digits(roof.floor * 1e6));
+  }
   // The library complains about a key given twice.
   for (const auto& property : machine.properties())
     if (std::none_of(all.begin(), all.end(), [&](const auto& pair) { return pair.first == property.first; }))

@@ -90,17 +90,30 @@ void initialize(const std::string& program, const std::vector<std::string>& argu
                        : "unknown flag " + first + "; see --help");
 }
 
+bool is_json(const std::vector<std::string>& arguments) {
+  const std::string format = flag_value(arguments, "benchmark_out_format");
+  return format.empty() || format == "json";
+}
+
+// Beside a JSON file of measured times; empty if there is none.
+std::string sample_file(const std::vector<std::string>& arguments, const Machine& machine) {
+  const std::string out = flag_value(arguments, "benchmark_out");
+  if (out.empty() || !is_json(arguments) || machine.simulated()) return {};
+  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty())
+    std::filesystem::create_directories(folder);
+  return SampleFile::beside(out);
+}
+
 // Returns how many benchmarks matched the filter.
 std::size_t run(const std::vector<std::string>& arguments, const Machine& machine) {
   const std::string format = flag_value(arguments, "benchmark_format");
   std::unique_ptr<benchmark::BenchmarkReporter> display, file;
   if (format.empty() || format == "console") display = std::make_unique<TableReporter>(machine.name());
   if (format == "json") display = std::make_unique<FiniteJsonReporter>();
-  const std::string out_format = flag_value(arguments, "benchmark_out_format"),
-                    out = flag_value(arguments, "benchmark_out");
+  const std::string out = flag_value(arguments, "benchmark_out");
   if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty())
     std::filesystem::create_directories(folder);
-  if (!out.empty() && (out_format.empty() || out_format == "json")) file = std::make_unique<FiniteJsonReporter>();
+  if (!out.empty() && is_json(arguments)) file = std::make_unique<FiniteJsonReporter>();
   return benchmark::RunSpecifiedBenchmarks(display.get(), file.get());  // null: the library's own
 }
 
@@ -125,13 +138,18 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   Session session(machine, load(options));
   const Shape file = session.input().file_shape();
   const bool only_file = !options.input.empty();
-  const std::vector<Shape> wanted = only_file ? std::vector{file} : shapes(options.suite, machine.simulated(), file);
-  for (const auto& [key, value] : context(session, only_file ? "input" : name(options.suite), command_line))
-    benchmark::AddCustomContext(key, value);
+  const std::vector<Point> wanted =
+      only_file ? std::vector{Point{file}} : points(options.suite, machine.simulated(), file);
+  const std::string samples = sample_file(arguments, machine);
+  if (!samples.empty()) session.samples = std::make_unique<SampleFile>(samples);
+  if (const std::string list = flag_value(arguments, "benchmark_list_tests"); list.empty() || list == "false")
+    for (const auto& [key, value] : context(session, only_file ? "input" : name(options.suite), command_line,
+                                            std::filesystem::path(samples).filename().string()))
+      benchmark::AddCustomContext(key, value);
 
   const Registered registered = register_cases(session, wanted, kernels());
   for (const std::string& line : registered.left_out) note("left out: " + line);
-  for (const Shape shape : wanted)
+  for (const auto& [shape, mode, blocks] : wanted)
     if (machine.simulated() && rows_to_trace(shape) < shape.rows)
       note(std::to_string(shape.rows) + " x " + std::to_string(shape.cols) + ": counts are of the first " +
            std::to_string(rows_to_trace(shape)) + " rows");
@@ -142,6 +160,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   if (matched == 0)
     note("nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
          std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
+  if (session.samples && !session.samples->good()) note(samples + " could not be written");
   if (session.failures() > 0) note(std::to_string(session.failures()) + " runs ended in an error");
   std::cout.flush();
   if (!std::cout) note("standard output could not be written");

@@ -9,8 +9,9 @@ namespace {
 
 Suite suite_of(const std::string& name) {
   if (name == "ladder") return Suite::ladder;
-  if (name == "shapes") return Suite::shapes;
-  throw UsageError("--suite=" + name + ": there are ladder and shapes");
+  for (const Suite suite : {Suite::shapes, Suite::atlas, Suite::few_rows, Suite::studies})
+    if (name == bench::name(suite)) return suite;
+  throw UsageError("--suite=" + name + ": there are ladder, shapes, atlas, few-rows and studies");
 }
 
 // If arguments[at] is this flag, takes it and its value away.
@@ -99,7 +100,5 @@ std::string flag_value(const std::vector<std::string>& arguments, const std::str
     if (argument.starts_with("--" + flag + "=")) value = argument.substr(flag.size() + 3);
   return value;
 }
-
-std::string_view name(Suite suite) { return suite == Suite::ladder ? "ladder" : "shapes"; }
 
 }  // namespace softmax::bench

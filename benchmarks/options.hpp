@@ -12,8 +12,11 @@ namespace softmax::bench {
 struct Options {
   std::string device;  // "gpu", "cpu", or empty: the GPU if there is one; "cpu" with --explain
   Suite suite = Suite::ladder;
+  std::string sweep;  // "C=1024:65536:x2,block=32|128", or empty
   std::string input;  // a .npy file, or empty: noise
   bool explain = false;
+  bool metrics = false;  // hardware counters too
+  bool profile = false;  // one launch a case, for a profiler
   bool help = false;
 };
 
@@ -30,7 +33,6 @@ Options take_options(std::vector<std::string>& arguments);
 // empty.
 std::string flag_value(const std::vector<std::string>& arguments, const std::string& flag);
 
-std::string_view name(Suite);
 extern const char* const kHelp;  // one screen
 
 }  // namespace softmax::bench

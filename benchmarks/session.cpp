@@ -1,19 +1,49 @@
 #include "benchmarks/session.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
 namespace softmax::bench {
 
-Session::Session(Machine& machine, Input input) : machine_(machine), input_(std::move(input)) {
+SampleFile::SampleFile(const std::string& path) : file_(path, std::ios::binary) {
+  if (!file_) throw std::runtime_error(path + ": " + std::strerror(errno));
+}
+
+std::string SampleFile::beside(const std::string& json) {
+  const std::string stem = json.ends_with(".json") ? json.substr(0, json.size() - 5) : json;
+  return stem + ".samples.f32";
+}
+
+std::int64_t SampleFile::append(const Measured& m) {
+  static_assert(std::endian::native == std::endian::little);
+  const std::int64_t at = size_;
+  for (const auto* samples : {&m.samples, &m.copy_samples})
+    for (const double seconds : *samples) {
+      const auto us = float(seconds * 1e6);
+      file_.write(reinterpret_cast<const char*>(&us), sizeof us);
+      ++size_;
+    }
+  file_.flush();  // an interrupted run keeps what it has
+  return at;
+}
+
+Session::Session(Machine& machine, Input input)
+    : policy(bench::policy(machine)), machine_(machine), input_(std::move(input)) {
   machine_.watch(Watch::off);
 }
 
-Workspace& Session::workspace(Shape shape) {
-  if (!workspace_ || workspace_->shape() != shape) {
+int Session::sets(const Point& point) const {
+  if (point.mode != Mode::graph || machine_.simulated()) return 1;
+  const auto bytes = std::size_t(point.shape.bytes());
+  return int(std::max<std::size_t>(2, (3 * machine_.cache_bytes() + bytes - 1) / bytes));
+}
+
+Workspace& Session::workspace(Shape shape, int sets) {
+  if (!workspace_ || workspace_->shape() != shape || workspace_->sets() != sets) {
     workspace_.reset();  // first, or two shapes would have to fit
-    workspace_ = std::make_unique<Workspace>(machine_, shape, input_);
+    workspace_ = std::make_unique<Workspace>(machine_, shape, input_, sets);
   }
   return *workspace_;
 }
@@ -28,33 +58,79 @@ Expected& Session::expected(const Workspace& ws) {
   return found != expected_.end() ? found->second : expected_.emplace(ws.shape(), expect(ws, input_)).first->second;
 }
 
-Summary Session::time(Workspace& ws, const Work& work, std::int64_t at_least) {
-  const Policy p = policy(machine_);
-  if (!warm_ && !machine_.simulated()) {
-    const auto copy = [&] { machine_.copy(0, ws.out().data(), ws.in().data(), ws.in().bytes()); };
-    warm_up(machine_, copy, warm_up_seconds, p.now);
-    warm_ = true;
-  }
-  return measure(machine_, work, p, at_least);
+void Session::warm(const Work& launch) {
+  if (!warm_ && !machine_.simulated()) warm_up(machine_, launch, warm_up_seconds, policy.now);
+  warm_ = true;
 }
 
-Summary Session::time_copy(Workspace& ws, std::int64_t at_least) {
-  Summary best;
+Measured Session::time(Workspace& ws, const Work& work, Mode mode, std::int64_t at_least) {
+  const Timing timing{.mode = mode, .flush = flush, .sets = ws.sets()};
+  if (machine_.simulated() || machine_.copies() == 0) return measure(machine_, work, nullptr, timing, policy, at_least);
+  const auto copy = [&, way = best_copy(ws, mode)](int set) { ws.copy(way, set); };
+  return measure(machine_, work, copy, timing, policy, at_least);
+}
+
+Measured Session::time_copy(Workspace& ws, Mode mode, std::int64_t at_least) {
+  return time(
+      ws, [&, way = best_copy(ws, mode)](int set) { ws.copy(way, set); }, mode, at_least);
+}
+
+std::string Session::differing_set(const Workspace& ws) {
+  const auto bytes = std::size_t(ws.shape().bytes() / 2);
+  for (int set = 1; set < ws.sets(); ++set)
+    if (!ws.machine().equal(ws.out(0), ws.out(set), bytes))
+      return "set " + std::to_string(set) + " of " + std::to_string(ws.sets()) + " differs from set 0";
+  return {};
+}
+
+int Session::best_copy(Workspace& ws, Mode mode) {
+  const std::tuple key{ws.shape().bytes(), ws.sets(), mode};
+  if (const auto found = best_copy_.find(key); found != best_copy_.end()) return found->second;
+  warm([&](int set) { ws.copy(0, set); });
+  Policy brief = policy;
+  brief.samples = 20;
+  brief.cap_seconds = 0.2;
+  double least = 0;
+  int best = 0;
   for (int way = 0; way < machine_.copies(); ++way) {
-    const auto copy = [&] { machine_.copy(way, ws.out().data(), ws.in().data(), ws.in().bytes()); };
-    const auto sums = [&](const Buffer& of) { return machine_.row_sums(of.floats(), ws.shape().layout()); };
+    const auto copy = [&](int set) { ws.copy(way, set); };
     ws.out().poison();
-    copy();
+    for (int set = 0; set < ws.sets(); ++set) copy(set);
     machine_.synchronize();
-    const std::vector<double> want = sums(ws.in()), got = sums(ws.out());
-    // Bit for bit: equal rows are summed alike, and a file's rows may sum to NaN.
-    if (got.size() != want.size() || std::memcmp(got.data(), want.data(), got.size() * sizeof(double)) != 0)
-      throw std::runtime_error("INCORRECT: way " + std::to_string(way) + " to copy does not copy all rows");
-    const Summary s = time(ws, copy, at_least);
-    if (best.n == 0 || s.median < best.median) best = s;
+    for (int set = 0; set < ws.sets(); ++set)
+      if (!machine_.equal(ws.in(set), ws.out(set), std::size_t(ws.shape().bytes() / 2)))
+        throw std::runtime_error("INCORRECT: way " + std::to_string(way) + " to copy does not copy all bytes");
+    const Timing timing{.mode = mode, .flush = flush, .sets = ws.sets()};
+    const double seconds = measure(machine_, copy, nullptr, timing, brief).work.median;
+    if (way > 0 && seconds >= least) continue;
+    least = seconds;
+    best = way;
   }
-  copy_seconds_.try_emplace(ws.shape().bytes(), best.median);
-  return best;
+  return best_copy_[key] = best;
+}
+
+const Roof& Session::roof() {
+  if (roof_.floor > 0 || machine_.simulated() || machine_.copies() == 0) return roof_;
+  const std::size_t bytes = std::min<std::size_t>(std::size_t{1} << 30, machine_.free_memory() / 8 / 16 * 16);
+  const Buffer from(machine_, bytes), to(machine_, bytes);
+  machine_.fill_noise(from.floats(), bytes / sizeof(float), input_.seed);
+  const auto seconds = [&](const Work& launch) {
+    return measure(machine_, launch, nullptr, {.mode = Mode::cold, .flush = flush}, policy).work.median;
+  };
+  const auto best = [&](double& roof, std::size_t moved, const Work& launch) {
+    const double speed = double(moved) / seconds(launch);
+    const bool better = speed > roof;
+    roof = std::max(roof, speed);
+    return better;
+  };
+  warm([&](int) { machine_.copy(0, to.data(), from.data(), bytes); });
+  for (int way = Machine::kDriverCopy; way < machine_.copies(); ++way)
+    if (best(roof_.copy, 2 * bytes, [&](int) { machine_.copy(way, to.data(), from.data(), bytes); }))
+      roof_.copy_way = way == Machine::kDriverCopy ? "the driver's" : "kernel " + std::to_string(way);
+  best(roof_.read, bytes, [&](int) { machine_.read(from.data(), bytes); });
+  best(roof_.write, bytes, [&](int) { machine_.write(to.data(), bytes); });
+  roof_.floor = seconds([&](int) { machine_.nothing(); });
+  return roof_;
 }
 
 const Trace& Session::trace(Workspace& ws, const Kernel& kernel, int block) {
@@ -62,11 +138,6 @@ const Trace& Session::trace(Workspace& ws, const Kernel& kernel, int block) {
     return t.shape == ws.shape() && t.kernel == &kernel && t.block == block;
   });
   return found != traces_.end() ? *found : traces_.emplace_back(bench::trace(ws, kernel, block));
-}
-
-double Session::copy_seconds(Workspace& ws) {
-  const auto found = copy_seconds_.find(ws.shape().bytes());
-  return found != copy_seconds_.end() ? found->second : time_copy(ws, 0).median;
 }
 
 }  // namespace softmax::bench

@@ -1,10 +1,12 @@
 #pragma once
-// What all cases of one process share: the machine, the current shape's memory, the reference rows, the copy roof.
+// What all cases of one process share: the machine, the current shape's memory, the reference rows, the roofs.
 
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "benchmarks/measure.hpp"
@@ -14,43 +16,76 @@
 
 namespace softmax::bench {
 
+// The most that this process got out of the machine, in bytes/s of reads and writes together, with a cold cache; and the
+// seconds of an empty launch.
+struct Roof {
+  double copy = 0, read = 0, write = 0, floor = 0;
+  std::string copy_way;  // which of the copies was the fastest
+};
+
+// Raw samples beside a result file: float32, little-endian, microseconds, in the order taken.
+class SampleFile {
+ public:
+  explicit SampleFile(const std::string& path);        // throws std::runtime_error
+  static std::string beside(const std::string& json);  // x.json -> x.samples.f32
+  std::int64_t append(const Measured&);                // where its samples begin, the work's before the copy's
+  bool good() const { return file_.good(); }
+
+ private:
+  std::ofstream file_;
+  std::int64_t size_ = 0;
+};
+
 class Session {
  public:
   Session(Machine&, Input);  // the machine watches nothing from here on, but for trace()
 
   Machine& machine() const { return machine_; }
   const Input& input() const { return input_; }
-  std::string_view mode() const { return machine_.simulated() ? "sim" : "cold"; }
+  std::string_view mode(Mode mode) const { return machine_.simulated() ? "sim" : name(mode); }
+  // Buffer sets that a point's launches rotate over: three times the cache, and never one alone.
+  int sets(const Point&) const;
 
   // The shape's buffers, filled. Frees those of the shape before, so memory holds one shape at a time. Throws
   // OutOfMemory.
-  Workspace& workspace(Shape);
+  Workspace& workspace(Shape, int sets = 1);
   Expected& expected(const Workspace&);
 
-  // Statistics of one piece of work, after the process-wide warm-up that the first call pays for.
-  Summary time(Workspace&, const Work&, std::int64_t at_least);
-  // The fastest of the machine's ways to copy the workspace's input to its output: same bytes, same mode.
-  Summary time_copy(Workspace&, std::int64_t at_least);
-  // Median seconds of time_copy, measured once for each number of bytes.
-  double copy_seconds(Workspace&);
+  // Times one piece of work, and the machine's fastest copy of the same bytes in turn with it.
+  Measured time(Workspace&, const Work&, Mode, std::int64_t at_least);
+  // The same of that copy itself: it is held against itself.
+  Measured time_copy(Workspace&, Mode, std::int64_t at_least);
+  // Empty if every set holds what set 0 holds after a launch on each, else which does not.
+  static std::string differing_set(const Workspace&);
+
+  // Measured once, on buffers of 1 GiB or of what memory leaves; nothing where times are simulated. Pays for the
+  // process-wide warm-up.
+  const Roof& roof();
 
   // What a kernel asks of memory, traced once for all repetitions. Throws what it did wrong.
   const Trace& trace(Workspace&, const Kernel&, int block);
   const std::vector<Trace>& traces() const { return traces_; }  // in the order of the run
 
-  double warm_up_seconds = 1;  // of the first time(); the clocks of an idle GPU take about that long to settle
+  Flush flush = Flush::memset;
+  double warm_up_seconds = 1;  // the clocks of an idle GPU take about that long to settle
+  Policy policy;
+  std::unique_ptr<SampleFile> samples;  // or none
 
   // A case ended in an error. Its kernel may have written anywhere, so the next case gets fresh memory.
   void fail();
   int failures() const { return failures_; }
 
  private:
+  int best_copy(Workspace&, Mode);
+  void warm(const Work&);
+
   Machine& machine_;
   Input input_;
   std::unique_ptr<Workspace> workspace_;
   std::map<Shape, Expected> expected_;
-  std::map<std::int64_t, double> copy_seconds_;
+  std::map<std::tuple<std::int64_t, int, Mode>, int> best_copy_;  // by bytes, sets, mode
   std::vector<Trace> traces_;
+  Roof roof_;
   bool warm_ = false;
   int failures_ = 0;
 };

@@ -22,17 +22,46 @@ constexpr Shape kStandIns[] = {
     {32, 4008},                 // more than any block has threads
 };
 
+// 1 GiB of input at every width.
+std::vector<Point> atlas() {
+  std::vector<Point> all;
+  for (std::int64_t cols = 32; cols <= 1 << 20; cols *= 2)
+    all.push_back({{(1 << 28) / cols, cols}, Mode::cold, {32, 256, 1024}});
+  return all;
+}
+
+// The softmax before sampling: few rows over the vocabularies of Llama 2, GPT-2, Llama 3, Qwen 2.5 and Gemma 3.
+std::vector<Point> few_rows() {
+  std::vector<Point> all;
+  for (const std::int64_t rows : {1, 4, 16, 64, 256})
+    for (const std::int64_t cols : {32000, 50257, 128256, 151936, 262144})
+      all.push_back({{rows, cols}, Mode::graph, {32, 1024}});
+  return all;
+}
+
 }  // namespace
 
-std::vector<Shape> shapes(Suite suite, bool simulated, Shape sample) {
+std::vector<Point> points(Suite suite, bool simulated, Shape sample) {
+  std::vector<Point> all;
   if (suite == Suite::ladder) {
-    std::vector<Shape> ladder = {simulated ? kArticleStandIn : kArticle};
+    all.push_back({simulated ? kArticleStandIn : kArticle});
     if (simulated) sample.rows = std::min(sample.rows, kArticleStandIn.rows);
-    if (sample.file) ladder.push_back(sample);
-    return ladder;
+    if (sample.file) all.push_back({sample});
+  } else if (suite != Suite::studies && simulated) {
+    for (const Shape shape : kStandIns) all.push_back({shape});
+  } else if (suite == Suite::shapes) {
+    for (const Shape shape : kShapes) all.push_back({shape});
+  } else if (suite == Suite::atlas) {
+    return atlas();
+  } else if (suite == Suite::few_rows) {
+    return few_rows();
   }
-  if (simulated) return {std::begin(kStandIns), std::end(kStandIns)};
-  return {std::begin(kShapes), std::end(kShapes)};
+  return all;
+}
+
+std::string_view name(Suite suite) {
+  constexpr std::string_view names[] = {"ladder", "shapes", "atlas", "few-rows", "studies"};
+  return names[int(suite)];
 }
 
 }  // namespace softmax::bench

@@ -19,10 +19,19 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
-enum class Suite { ladder, shapes };
+// What is measured of every kernel.
+struct Point {
+  Shape shape;
+  Mode mode = Mode::cold;        // of a simulated machine no more than a word
+  std::vector<int> blocks = {};  // if any, only these
+  auto operator<=>(const Point&) const = default;
+};
+
+enum class Suite { ladder, shapes, atlas, few_rows, studies };
+std::string_view name(Suite);
 
 // A simulated machine gets stand-ins that take it milliseconds: as many rows as a warp has lanes, 1/32 of the columns.
-// `sample` is the shape of the file that comes with the project; the ladder ends with it.
-std::vector<Shape> shapes(Suite, bool simulated, Shape sample = {});
+// `sample` is the shape of the file that comes with the project; the ladder ends with it. `studies` has no point.
+std::vector<Point> points(Suite, bool simulated, Shape sample = {});
 
 }  // namespace softmax::bench

@@ -5,6 +5,13 @@
 #include "kernels/input.hpp"
 
 namespace softmax::bench {
+namespace {
+
+std::size_t bytes_of(Shape shape) { return std::size_t(shape.elements()) * sizeof(float); }
+// Every set begins where an allocation of its own might: at a multiple of 256 bytes.
+std::size_t stride_of(Shape shape, int sets) { return sets == 1 ? 0 : (bytes_of(shape) + 255) / 256 * 256; }
+
+}  // namespace
 
 std::vector<float> Input::row(Shape shape, std::int64_t row) const {
   const std::int64_t cols = shape.cols;
@@ -17,25 +24,31 @@ std::vector<float> Input::row(Shape shape, std::int64_t row) const {
   return x;
 }
 
-Workspace::Workspace(Machine& machine, Shape shape, const Input& input)
+Workspace::Workspace(Machine& machine, Shape shape, const Input& input, int sets)
     : shape_(shape),
-      in_(machine, std::size_t(shape.elements()) * sizeof(float)),
-      out_(machine, std::size_t(shape.elements()) * sizeof(float)) {
+      sets_(sets),
+      stride_(stride_of(shape, sets)),
+      in_(machine, bytes_of(shape) + std::size_t(sets - 1) * stride_),
+      out_(machine, in_.bytes()) {
   if (shape.file)
-    in_.upload(input.file->data.data(), in_.bytes());
+    in_.upload(input.file->data.data(), bytes_of(shape));
   else
     machine.fill_noise(in_.floats(), std::size_t(shape.elements()), input.seed);
+  for (int set = 1; set < sets; ++set) machine.copy(Machine::kDriverCopy, in(set), in_.data(), bytes_of(shape));
 }
 
-std::size_t Workspace::needed(const Machine& machine, Shape shape) {
+std::size_t Workspace::needed(const Machine& machine, Shape shape, int sets) {
   constexpr std::size_t kBands = 2 * 2 * (64 << 10);  // two buffers, each with a band on both sides
-  return std::size_t(shape.bytes()) + kBands + 2 * machine.cache_bytes();
+  return 2 * (bytes_of(shape) + std::size_t(sets - 1) * stride_of(shape, sets)) + kBands + 2 * machine.cache_bytes();
 }
 
-Problem Workspace::problem(const Kernel& kernel, int block) {
+void Workspace::copy(int way, int set) const { machine().copy(way, out(set), in(set), bytes_of(shape_)); }
+
+Problem Workspace::problem(const Kernel& kernel, int block, int set) {
   Problem p = problem_of(shape_, block);
-  p.in = in_.data();
-  p.out = out_.data();
+  p.in = in(set);
+  p.out = out(set);
+  p.stream = machine().stream();
   if (const std::int64_t bytes = kernel.workspace(p); bytes > 0) {
     if (!scratch_ || scratch_->bytes() < std::size_t(bytes)) scratch_.emplace(machine(), std::size_t(bytes));
     p.workspace = scratch_->data();

@@ -28,25 +28,35 @@ struct Input {
 
 class Workspace {
  public:
-  // Throws OutOfMemory.
-  Workspace(Machine&, Shape, const Input&);
+  // `sets` of buffers of the same contents, for launches that rotate over them. Throws OutOfMemory.
+  Workspace(Machine&, Shape, const Input&, int sets = 1);
 
   // Bytes of machine memory that a shape's buffers take, guard bands and what a cold measurement overwrites included.
-  static std::size_t needed(const Machine&, Shape);
+  static std::size_t needed(const Machine&, Shape, int sets = 1);
 
   Machine& machine() const { return in_.machine(); }
   Shape shape() const { return shape_; }
+  int sets() const { return sets_; }
   const Buffer& in() const { return in_; }
   Buffer& out() { return out_; }
   const Buffer& out() const { return out_; }
 
-  // Dense rows from in() to out(). `kernel` tells how much scratch memory it needs; it may find anything in there.
-  Problem problem(const Kernel& kernel, int block);
+  // Where a set begins; in() and out() begin with set 0.
+  void* in(int set) const { return static_cast<char*>(in_.data()) + std::size_t(set) * stride_; }
+  void* out(int set) const { return static_cast<char*>(out_.data()) + std::size_t(set) * stride_; }
+
+  // Dense rows of a set, on the machine's stream. `kernel` tells how much scratch memory it needs; all sets share it, and
+  // it may hold anything.
+  Problem problem(const Kernel& kernel, int block, int set = 0);
+  // The machine's copy from in to out.
+  void copy(int way, int set = 0) const;
   // Empty if no guard band was written to, else which buffer's and where.
   std::string damage() const;
 
  private:
   Shape shape_;
+  int sets_;
+  std::size_t stride_;  // bytes from one set to the next
   Buffer in_, out_;
   std::optional<Buffer> scratch_;
 };

@@ -94,7 +94,8 @@ class Kernel {
          Launch launch, const Traits& traits);
 
   int version() const { return version_; }
-  std::string label() const { return "V" + std::to_string(version_); }
+  // "V6"; the name where there is no version: another's kernel that ours are measured against.
+  std::string label() const { return version_ > 0 ? "V" + std::to_string(version_) : std::string(name_); }
   std::string_view name() const { return name_; }
   std::string_view idea() const { return idea_; }
   std::string_view file() const { return file_; }  // without its folder

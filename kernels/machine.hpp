@@ -89,6 +89,34 @@ struct Rows {
   std::int64_t rows, cols, stride;
 };
 
+// How launches are timed. Only `cold` and `graph` say what a kernel costs whose data come from memory.
+enum class Mode {
+  cold,       // the cache is emptied before each launch
+  hot,        // one after another on the same buffers
+  graph,      // in a CUDA graph, in turn over sets of buffers that together exceed the cache
+  graph_hot,  // in a CUDA graph on one set
+};
+// How `cold` empties the cache.
+enum class Flush {
+  memset,  // writes twice its size: it is left full of dirty lines
+  read,    // reads twice its size: clean lines
+  none,
+};
+struct Timing {
+  Mode mode = Mode::cold;
+  Flush flush = Flush::memset;
+  int sets = 1;      // of buffers that a graph's launches rotate over
+  int launches = 1;  // nodes of a graph, a multiple of `sets`: a sample is their time divided by this
+};
+using Work = std::function<void(int set)>;
+
+// What a batch of samples took. The clock is that of a multiprocessor; no seconds if it could not be read.
+struct Batch {
+  std::vector<double> seconds;  // one launch, in order
+  double sm_cycles = 0, sm_seconds = 0;
+  std::optional<std::uint64_t> throttle_reasons;  // NVML's bits for what slows the clocks; empty if nobody knows
+};
+
 class Machine {
  public:
   virtual ~Machine() = default;
@@ -116,14 +144,22 @@ class Machine {
   // threads that stride over the row rises from a number to a larger one (reference::running_max_updates).
   virtual std::vector<double> row_sums(const float* matrix, Rows) = 0;
   virtual std::vector<int> rescales(const float* matrix, Rows, int threads) = 0;
-  // Copies by each of the machine's ways of copying; the roof a bandwidth-bound kernel is held against.
+  virtual bool equal(const void* a, const void* b, std::size_t bytes) = 0;  // bit for bit
+  // Kernels that do nothing but move bytes, on stream(): the roofs that a bandwidth-bound kernel is held against. There
+  // are `copies()` ways to copy, and the driver's own, which is no kernel.
+  static constexpr int kDriverCopy = -1;
   virtual int copies() const = 0;
   virtual void copy(int way, void* to, const void* from, std::size_t bytes) = 0;
+  virtual void read(const void* from, std::size_t bytes) = 0;
+  virtual void write(void* to, std::size_t bytes) = 0;
+  virtual void nothing() = 0;                          // an empty kernel: what any launch costs
+  virtual double peak_bandwidth() const { return 0; }  // bytes/s by its memory's clock and width; 0: unknown
+  virtual double sm_clock_max() const { return 0; }    // Hz; 0: unknown
 
-  virtual void synchronize() = 0;  // waits, and throws what any launch since the last one did wrong
-  // Seconds of each of `samples` calls, in order. `cold`: the cache is overwritten before each, outside the measured
-  // time.
-  virtual std::vector<double> time(const std::function<void()>& work, int samples, bool cold) = 0;
+  virtual void* stream() const { return nullptr; }  // Problem::stream of work that is timed
+  virtual void synchronize() = 0;                   // waits, and throws what any launch since the last one did wrong
+  // Times `samples` launches; emptying the cache is outside the measured time.
+  virtual Batch time(const Work&, int samples, const Timing&) = 0;
   virtual LaunchInfo last_launch() const = 0;
 
   virtual void schedule(Schedule) {}

@@ -31,10 +31,12 @@ class FakeMachine : public HostMachine {
 
   double clock = 0;  // seconds
   int timed = 0;     // calls that time() made, copies excepted
+  double sm_hz = 0;  // 0: cannot be read
+  std::optional<std::uint64_t> throttle_reasons;
   bool timed_while_watched = false;
   int allocations = 0;
   std::vector<int> batches;  // samples of each call of time()
-  std::vector<bool> was_cold;
+  std::vector<Timing> timings;
 
   // The policy of this machine, on its own clock, and without warm-up, so that scripts start at the first sample.
   Policy cold_start() {
@@ -66,19 +68,25 @@ class FakeMachine : public HostMachine {
     copied_ = true;
     if (!copies_nothing) std::memcpy(to, from, bytes);
   }
-  std::vector<double> time(const std::function<void()>& work, int samples, bool cold) override {
+  Batch time(const Work& work, int samples, const Timing& timing) override {
     batches.push_back(samples);
-    was_cold.push_back(cold);
-    std::vector<double> seconds;
+    timings.push_back(timing);
+    Batch batch;
+    const double start = clock;
     if (watching != Watch::off) timed_while_watched = true;
     for (int i = 0; i < samples; ++i) {
       copied_ = false;
-      work();
-      seconds.push_back(copied_ ? copy_seconds : script(timed++));
-      clock += std::max(seconds.back(), 0.0) + overhead;
+      for (int l = 0; l < timing.launches; ++l) work(l % timing.sets);
+      batch.seconds.push_back(copied_ ? copy_seconds : script(timed++));
+      clock += std::max(batch.seconds.back(), 0.0) * timing.launches + overhead;
     }
-    return seconds;
+    batch.sm_seconds = sm_hz > 0 ? clock - start : 0;
+    batch.sm_cycles = sm_hz * batch.sm_seconds;
+    batch.throttle_reasons = throttle_reasons;
+    return batch;
   }
+  double peak_bandwidth() const override { return 1e9; }
+  double sm_clock_max() const override { return 2e9; }
   void watch(Watch how) override { watches.push_back(watching = how); }
   Profile profile() const override { return watching == Watch::off ? Profile{} : counted; }
   LaunchInfo last_launch() const override {

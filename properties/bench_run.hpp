@@ -46,7 +46,7 @@ class Capture : public benchmark::BenchmarkReporter {
 class BenchRun : public testing::Test {
  protected:
   FakeMachine fake_;
-  std::vector<Shape> shapes_ = {{100, 300}};
+  std::vector<Point> points_ = {{{100, 300}}};
   std::vector<const Kernel*> kernels_ = {&v1, &v6};
   Input input_;
   std::vector<std::string> left_out_;
@@ -73,7 +73,8 @@ class BenchRun : public testing::Test {
     benchmark::ClearRegisteredBenchmarks();
     Session session(fake_, input_);
     session.warm_up_seconds = 0;
-    const Registered registered = register_cases(session, shapes_, kernels_);
+    session.policy = fake_.cold_start();
+    const Registered registered = register_cases(session, points_, kernels_);
     const std::size_t matched = benchmark::RunSpecifiedBenchmarks(&reporter, filter);
     left_out_ = registered.left_out;
     traces_ = session.traces();

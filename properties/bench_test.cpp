@@ -1,4 +1,4 @@
-// The parts of the benchmark program that need no kernel: statistics, the stop rule, .npy files, flags, the tables.
+// The parts of the benchmark program that need no kernel and no clock: .npy files, flags, the tables.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,11 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/measure.hpp"
 #include "benchmarks/npy.hpp"
 #include "benchmarks/options.hpp"
 #include "benchmarks/reporter.hpp"
-#include "properties/bench_fake.hpp"
 
 namespace softmax::bench {
 namespace {
@@ -35,113 +33,6 @@ std::string error(F f) {
     return e.what();
   }
   return {};
-}
-
-TEST(BenchSummary, QuartilesAndMedianAreInterpolated) {
-  const Summary s = summarize({4, 1, 3, 2});
-  EXPECT_EQ(s.n, 4);
-  EXPECT_EQ(s.min, 1);
-  EXPECT_EQ(s.p25, 1.75);
-  EXPECT_EQ(s.median, 2.5);
-  EXPECT_EQ(s.p75, 3.25);
-}
-
-TEST(BenchSummary, ConfidenceIntervalIsBetweenTheRightRanks) {
-  std::vector<double> ramp(100);
-  for (int i = 0; i < 100; ++i) ramp[std::size_t(i)] = i + 1;
-  // Textbook: of 100 samples ranks 40 and 61 enclose the median with 96.5 %, 41 and 60 with less than 95 %.
-  EXPECT_DOUBLE_EQ(summarize(ramp).ci_percent, 100 * (61 - 40) / 2.0 / 50.5);
-  EXPECT_DOUBLE_EQ(summarize({1, 2, 3}).ci_percent, 100 * 1.0 / 2);  // too few: the whole range
-  EXPECT_EQ(summarize({7}).ci_percent, 0);
-}
-
-TEST(BenchSummary, RefusesTimesThatNoClockGives) {
-  for (const double wrong : {0.0, -1e-6, double(NAN), double(INFINITY)})
-    EXPECT_THAT(error([&] { summarize({1, wrong}); }), HasSubstr("clock measured"));
-  EXPECT_THAT(error([] { summarize({}); }), HasSubstr("no time"));
-}
-
-struct BenchStopRule : testing::Test {
-  FakeMachine machine;
-  int calls = 0;
-  Summary run(const Policy& p, std::int64_t at_least = 0) {
-    return measure(
-        machine, [this] { ++calls; }, p, at_least);
-  }
-};
-
-TEST_F(BenchStopRule, ConstantSamplesStopAtFifty) {
-  const Summary s = run(machine.cold_start());
-  EXPECT_EQ(s.n, 50);
-  EXPECT_EQ(calls, 50);
-  EXPECT_EQ(s.median, 1e-3);
-  EXPECT_EQ(s.ci_percent, 0);
-  EXPECT_THAT(machine.was_cold, testing::Each(true));
-}
-
-TEST_F(BenchStopRule, NoisySamplesStopAtTheCap) {
-  machine.script = [](int i) { return i % 2 ? 1e-3 : 2e-3; };
-  const Summary s = run(machine.cold_start());
-  EXPECT_GT(s.ci_percent, 0.5);
-  EXPECT_GE(machine.clock, 1);
-  EXPECT_LE(machine.clock, 1.25);  // overshoots by one batch at most
-}
-
-TEST_F(BenchStopRule, MildNoiseNeedsMoreThanFifty) {
-  machine.script = [](int i) { return 1e-4 * (1 + 0.1 * double(random_bits(1, std::uint64_t(i)) % 1000) / 1000); };
-  const Summary s = run(machine.cold_start());
-  EXPECT_LE(s.ci_percent, 0.5);
-  EXPECT_GT(s.n, 50);
-  EXPECT_LT(machine.clock, 1);
-}
-
-TEST_F(BenchStopRule, SlowKernelGetsFiveSamplesWhateverTheyCost) {
-  machine.script = [](int) { return 3.0; };
-  EXPECT_EQ(run(machine.cold_start()).n, 5);
-  EXPECT_THAT(machine.batches, ElementsAre(1, 1, 1, 1, 1));
-}
-
-TEST_F(BenchStopRule, BatchesCountTheFlush) {
-  machine.script = [](int) { return 1e-6; };
-  machine.overhead = 0.049;  // four samples in 0.2 s
-  const Summary s = run(machine.cold_start());
-  EXPECT_EQ(*std::max_element(machine.batches.begin(), machine.batches.end()), 4);
-  EXPECT_NEAR(machine.clock, 1, 0.2);
-  EXPECT_LT(s.n, 50);
-}
-
-TEST_F(BenchStopRule, SimulatedMachineGetsThree) {
-  machine.is_simulated = true;
-  EXPECT_EQ(run(machine.cold_start()).n, 3);
-  EXPECT_EQ(calls, 3);  // and no warm-up
-  EXPECT_THAT(machine.was_cold, testing::Each(false));
-  machine.script = [](int) { return 10.0; };
-  EXPECT_EQ(run(machine.cold_start()).n, 1);
-}
-
-TEST_F(BenchStopRule, CallersMinimumBeatsTheCap) {
-  machine.script = [](int) { return 0.01; };
-  EXPECT_GE(run(machine.cold_start(), 400).n, 400);
-}
-
-TEST_F(BenchStopRule, WarmUpIsThreeLaunchesAndTwentyMilliseconds) {
-  Policy p = machine.cold_start();
-  p.warm_launches = 3;
-  p.warm_seconds = 0.02;
-  EXPECT_EQ(run(p).n, 50);
-  EXPECT_GE(calls, 50 + 20);  // of 1 ms
-  machine.script = [](int) { return 0.25; };
-  calls = 0;
-  EXPECT_EQ(run(p).n, 5);
-  EXPECT_EQ(calls, 6);  // slow: one was enough
-}
-
-TEST_F(BenchStopRule, ErrorOfTheWorkPasses) {
-  EXPECT_EQ(error([&] {
-              measure(
-                  machine, [] { throw std::runtime_error("launch failed"); }, machine.cold_start());
-            }),
-            "launch failed");
 }
 
 class BenchNpy : public testing::Test {
@@ -220,7 +111,8 @@ TEST(BenchOptions, BothSpellingsAndTheRestIsKept) {
 TEST(BenchOptions, SayWhatIsPossible) {
   const auto refused = [](std::vector<std::string> arguments) { return error([&] { take_options(arguments); }); };
   EXPECT_THAT(refused({"--device=tpu"}), AllOf(HasSubstr("tpu"), HasSubstr("gpu and cpu")));
-  EXPECT_THAT(refused({"--suite", "all"}), AllOf(HasSubstr("all"), HasSubstr("ladder and shapes")));
+  EXPECT_THAT(refused({"--suite", "all"}),
+              AllOf(HasSubstr("all"), HasSubstr("ladder, shapes, atlas, few-rows and studies")));
   EXPECT_THAT(refused({"--input"}), HasSubstr("--input needs a value"));
   EXPECT_THAT(refused({"--device", "--suite=ladder"}), HasSubstr("--device needs a value"));
   EXPECT_THAT(refused({"--input=x.npy", "--suite=shapes"}), HasSubstr("exclude each other"));

@@ -115,7 +115,7 @@ TEST_F(BenchTrace, OfALargeMatrixTheFirstRowsAreTraced) {
   EXPECT_EQ(rows_to_trace({8192, 50257}), 64);
   EXPECT_EQ(rows_to_trace({8192, 1 << 20}), 4);
   EXPECT_EQ(rows_to_trace({8, 1 << 24}), 1);
-  shapes_ = {{5000, 1000}};
+  points_ = {{{5000, 1000}}};
   fake_.copy_ways = 0;
   std::vector<std::int64_t> rows;
   sabotage = [&](const Problem& p) { rows.push_back(p.rows); };

@@ -29,9 +29,21 @@ TEST_F(BenchVerify, WrongOutputsGetAnErrorAndNoNumber) {
   EXPECT_THAT(error_under([](const Problem& p) { row(p, 0)[-1] = 1; }), HasSubstr("before the start"));
 }
 
+TEST_F(BenchVerify, EverySetOfAGraphIsVerified) {
+  points_ = {{{200, 300}, Mode::graph, {32}}};
+  EXPECT_THAT(error_under([](const Problem& p) {
+                if (launches % 2 == 0) row(p, 150)[7] *= 1.0000001f;  // within any bound, but not what set 0 holds
+              }),
+              HasSubstr("INCORRECT: set 1 of 2 differs from set 0"));
+  EXPECT_THAT(error_under([](const Problem& p) {
+                if (launches > 20 && launches % 2 == 0) row(p, 0)[0] = 0.5f;
+              }),
+              HasSubstr("set 1 of 2"));
+}
+
 TEST_F(BenchVerify, SumOfARowThatNobodyLookedAtIsChecked) {
-  shapes_ = {{1000, 300}};
-  const auto seen = rows_to_verify(shapes_[0]);
+  points_ = {{{1000, 300}}};
+  const auto seen = rows_to_verify(points_[0].shape);
   const std::int64_t hidden = [&] {
     for (std::int64_t r = 0;; ++r)
       if (!std::binary_search(seen.begin(), seen.end(), r)) return r;
@@ -68,7 +80,7 @@ TEST_F(BenchVerify, ErrorsOfLaunchAndMemoryAreTheCasesErrors) {
 TEST_F(BenchVerify, InputOfAFileMayHoldRowsOfNaN) {
   auto file = std::make_shared<Matrix>(Matrix{3, 4, {1, 2, 3, 4, INFINITY, 0, 0, 0, -INFINITY, 0, 1, -INFINITY}});
   input_ = {.file = file, .file_name = "rows.npy"};
-  shapes_ = {input_.file_shape()};
+  points_ = {{input_.file_shape()}};
   const auto runs = run("/V6/.*block:32/");
   EXPECT_EQ(error_of(runs.at(0)), "");
   EXPECT_EQ(runs[0].report_label, "right too @ rows.npy");

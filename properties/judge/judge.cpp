@@ -324,20 +324,20 @@ class Judge {
         bench::Session session(machine_, {.seed = options_.seed, .file = {}, .file_name = {}});
         bench::Workspace& memory = session.workspace(shape);
         const Problem problem = memory.problem(kernel_, c.block);
-        const auto work = [&] { kernel_.launch(problem); };
+        const auto work = [&](int) { kernel_.launch(problem); };
         bench::Verdict verdict;
         const auto check = [&] {
           memory.out().poison();
-          work();
+          work(0);
           machine_.synchronize();
           verdict = bench::verify(memory, session.expected(memory), kernel_.traits(), c.block);
           return verdict.wrong;
         };
         if (const std::string wrong = check(); !wrong.empty()) return wrong;
-        const double seconds = session.time(memory, work, 0).median;
+        const bench::Measured time = session.time(memory, work, Mode::cold, 0);
         if (const std::string wrong = check(); !wrong.empty()) return "after it was timed: " + wrong;
-        const double roof = session.copy_seconds(memory);
-        report_.speed = {shape.rows, shape.cols, 1e6 * seconds / double(shape.rows), 100 * roof / seconds,
+        const double seconds = time.work.median;
+        report_.speed = {shape.rows, shape.cols, 1e6 * seconds / double(shape.rows), 100 * time.copy.median / seconds,
                          verdict.max_ulp};
         return {};
       });

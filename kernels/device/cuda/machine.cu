@@ -3,6 +3,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "kernels/device/cuda/timer.hpp"
 #include "kernels/device/cuda/words.hpp"
 #include "kernels/input.hpp"
 
@@ -33,12 +34,6 @@ __global__ void sum_rows(const float* matrix, double* sums, Rows m) {
   }
 }
 
-// One 16-byte vector a thread in a huge grid: the fastest way to copy that a kernel has on this hardware.
-__global__ void copy_vectors(uint4* to, const uint4* from, std::size_t count) {
-  const std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x;
-  if (i < count) to[i] = from[i];
-}
-
 // One block a row at a time; `threads` may be more or fewer than the block has.
 __global__ void count_rescales(const float* matrix, int* most, Rows m, int threads) {
   __shared__ int row_most;
@@ -61,40 +56,11 @@ __global__ void count_rescales(const float* matrix, int* most, Rows m, int threa
   }
 }
 
-struct Free {
-  void operator()(void* p) const { cudaFree(p); }
-};
-using Memory = std::unique_ptr<void, Free>;
-
-Memory allocate_bytes(std::size_t bytes) {
-  void* p = nullptr;
-  const cudaError_t error = cudaMalloc(&p, std::max<std::size_t>(bytes, 1));
-  if (error != cudaErrorMemoryAllocation) SOFTMAX_CUDA_CHECK(error);
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    std::size_t free = 0, total = 0;
-    SOFTMAX_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-    throw OutOfMemory("out of memory: asked for " + std::to_string(bytes) + " bytes, " + std::to_string(free) +
-                      " are free on the GPU");
-  }
-  return Memory(p);
+__global__ void compare_bytes(const unsigned char* a, const unsigned char* b, std::size_t bytes, int* differ) {
+  for (std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x; i < bytes;
+       i += std::size_t(gridDim.x) * blockDim.x)
+    if (a[i] != b[i]) *differ = 1;
 }
-
-class Event {
- public:
-  Event() { SOFTMAX_CUDA_CHECK(cudaEventCreate(&event_)); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  void record() { SOFTMAX_CUDA_CHECK(cudaEventRecord(event_)); }
-  double seconds_since(const Event& start) const {
-    float ms = 0;
-    SOFTMAX_CUDA_CHECK(cudaEventElapsedTime(&ms, start.event_, event_));
-    return ms * 1e-3;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 struct LastLaunch {
   const void* function = nullptr;
@@ -109,12 +75,6 @@ std::string driver_version() {
   for (std::string word; module >> word;)
     if (word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != std::string::npos) return word;
   return "unknown";
-}
-
-int attribute(cudaDeviceAttr which) {
-  int value = 0;
-  SOFTMAX_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, 0));
-  return value;
 }
 
 class Gpu final : public Machine {
@@ -199,38 +159,30 @@ class Gpu final : public Machine {
   std::vector<int> rescales(const float* matrix, Rows m, int threads) override {
     return each_row<int>(m, [&](int* most) { count_rescales<<<row_blocks(m), 256>>>(matrix, most, m, threads); });
   }
-  int copies() const override { return 2; }
-  void copy(int way, void* to, const void* from, std::size_t bytes) override {
-    if (way == 0) return SOFTMAX_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice));
-    constexpr unsigned kThreads = 512;
-    const std::size_t vectors = bytes / sizeof(uint4);
-    copy_vectors<<<unsigned((vectors + kThreads - 1) / kThreads), kThreads>>>(static_cast<uint4*>(to),
-                                                                              static_cast<const uint4*>(from), vectors);
+  bool equal(const void* a, const void* b, std::size_t bytes) override {
+    const Memory differ = allocate_bytes(sizeof(int));
+    fill(differ.get(), 0, sizeof(int));
+    compare_bytes<<<1024, 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b), bytes,
+                                 static_cast<int*>(differ.get()));
     SOFTMAX_CUDA_CHECK(cudaGetLastError());
-    if (const std::size_t done = vectors * sizeof(uint4); done < bytes)
-      SOFTMAX_CUDA_CHECK(cudaMemcpyAsync(static_cast<char*>(to) + done, static_cast<const char*>(from) + done,
-                                         bytes - done, cudaMemcpyDeviceToDevice));
+    int differs = 0;
+    download(&differs, differ.get(), sizeof differs);
+    return !differs;
   }
+  int copies() const override { return Timer::kCopies; }
+  void copy(int way, void* to, const void* from, std::size_t bytes) override { timer().copy(way, to, from, bytes); }
+  void read(const void* from, std::size_t bytes) override { timer().read(from, bytes); }
+  void write(void* to, std::size_t bytes) override { timer().write(to, bytes); }
+  void nothing() override { timer().nothing(); }
+  double peak_bandwidth() const override {  // two transfers a clock
+    return 2e3 * attribute(cudaDevAttrMemoryClockRate) * attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
+  }
+  double sm_clock_max() const override { return 1e3 * attribute(cudaDevAttrClockRate); }
 
+  void* stream() const override { return timer().stream(); }
   void synchronize() override { SOFTMAX_CUDA_CHECK(cudaDeviceSynchronize()); }
-
-  // All samples are enqueued before the first is waited for: flushing takes the GPU longer than the host needs to
-  // enqueue the next launch, so no launch waits for the host.
-  std::vector<double> time(const std::function<void()>& work, int samples, bool cold) override {
-    while (int(events_.size()) < 2 * samples) events_.push_back(std::make_unique<Event>());
-    const std::size_t flush_bytes = 2 * cache_bytes();
-    if (cold && !flush_) flush_ = allocate_bytes(flush_bytes);
-    for (int i = 0; i < samples; ++i) {
-      if (cold) SOFTMAX_CUDA_CHECK(cudaMemsetAsync(flush_.get(), i, flush_bytes));
-      events_[std::size_t(2 * i)]->record();
-      work();
-      events_[std::size_t(2 * i + 1)]->record();
-    }
-    synchronize();
-    std::vector<double> seconds;
-    for (int i = 0; i < samples; ++i)
-      seconds.push_back(events_[std::size_t(2 * i + 1)]->seconds_since(*events_[std::size_t(2 * i)]));
-    return seconds;
+  Batch time(const Work& launch, int samples, const Timing& timing) override {
+    return timer().time(launch, samples, timing, [] { return std::optional<std::uint64_t>(); });
   }
 
   LaunchInfo last_launch() const override {
@@ -262,8 +214,11 @@ class Gpu final : public Machine {
     return values;
   }
 
-  std::vector<std::unique_ptr<Event>> events_;
-  Memory flush_;
+  Timer& timer() const {
+    if (!timer_) timer_ = std::make_unique<Timer>();
+    return *timer_;
+  }
+  mutable std::unique_ptr<Timer> timer_;  // the first use of the GPU makes it
 };
 
 }  // namespace

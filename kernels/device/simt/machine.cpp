@@ -47,14 +47,15 @@ class CpuDevice final : public HostMachine {
   int copies() const override { return 1; }
   void copy(int, void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
 
-  std::vector<double> time(const std::function<void()>& work, int samples, bool) override {
-    std::vector<double> seconds;
+  Batch time(const Work& work, int samples, const Timing& timing) override {
+    Batch batch;
     for (int i = 0; i < samples; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      work();
-      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      for (int l = 0; l < timing.launches; ++l) work(l % timing.sets);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      batch.seconds.push_back(took.count() / timing.launches);
     }
-    return seconds;
+    return batch;
   }
   LaunchInfo last_launch() const override { return simt::last_launch(); }
   void schedule(Schedule s) override { set_schedule(s); }
