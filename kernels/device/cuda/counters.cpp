@@ -369,8 +369,9 @@ HardwareCounters::Counts HardwareCounters::measure(const std::function<void()>& 
                                                    const std::function<void()>& before) {
   if (!unavailable().empty()) throw std::runtime_error(unavailable());
   if (!planned_) {
+    const std::string chip = cupti_->chip();
     for (const Counter& counter : counters())
-      if (!cupti_->schedules(cupti_->chip(), counter))
+      if (!cupti_->schedules(chip, counter))
         left_out_.push_back(std::string(counter.key) + ": unknown to CUPTI");
       else
         (instrumented(counter) ? by_code_ : by_hardware_).push_back(counter);

@@ -36,7 +36,8 @@ class HardwareCounters {
   // What measure() left out, each with the reason.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
-  // Of counters(), those that this CUPTI can schedule on a chip ("GH100"); none without CUPTI. Needs no GPU.
+  // Of counters(), those that this CUPTI can schedule on a chip ("GH100"); none without CUPTI. Needs no GPU;
+  // throws if CUPTI does not know the chip.
   std::vector<Counter> schedulable(const std::string& chip);
 
  private:
