@@ -188,7 +188,6 @@ struct HardwareCounters::Cupti {
   void deinitialize() const {
     PARAMS(CUpti_Profiler_DeInitialize, end);
     cuptiProfilerDeInitialize(&end);
-    cudaGetLastError();
   }
 
   // Metrics into the plan of passes that collects them, and what was collected into values.
@@ -287,8 +286,10 @@ std::vector<double> HardwareCounters::Cupti::collect(const std::vector<Counter>&
   CHECKED(cuptiRangeProfilerSetConfig, &set);
 
   const auto finish = [] {
-    if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess)
+    if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess) {
+      cudaGetLastError();
       throw std::runtime_error(std::string("a launch that was counted failed: ") + cudaGetErrorString(error));
+    }
   };
   PARAMS(CUpti_RangeProfiler_Stop, stop);
   stop.pRangeProfilerObject = profiler;
