@@ -1,0 +1,58 @@
+"""What the scripts that keep a table in a document share: markdown, markers, --check."""
+
+import sys
+
+import results
+
+DASH = "–"
+
+
+def table(header, rows, left=2):
+    """Markdown; the first `left` columns are text, the rest numbers to the right."""
+    cells = [[str(cell).replace("|", "\\|") for cell in row] for row in [header, *rows]]
+    rule = ["---"] * left + ["---:"] * (len(header) - left)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [cells[0], rule, *cells[1:]])
+
+
+def between(text, marker, body, file):
+    """The text with body between the markers; ResultsError unless they stand there, once each."""
+    start, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
+        raise results.ResultsError(
+            f"{results.relative(file)}: want {start} and {end}, once each and in this order"
+        )
+    head, rest = text.split(start)
+    return f"{head}{start}\n{body}\n{end}{rest.split(end)[1]}"
+
+
+def newest(name, top=None):
+    """The newest <gpu>/<date>-<sha>/<name> by its folder's date; ResultsError if there is none.
+
+    Of files without a date inside; results.latest reads the dates of those that have one.
+    """
+    top = top or results.results_folder()
+    found = sorted(top.glob(f"*/*/{name}"), key=lambda file: file.parent.name)
+    if not found:
+        raise results.ResultsError(f"{results.relative(top)}: no <gpu>/<date>-<sha>/{name} in it")
+    return found[-1]
+
+
+def update(script, wanted, check):
+    """Writes {path: text} that `wanted()` gives, or with `check` says which are out of date.
+
+    script: the command that writes them, as in "update_ladder.py". The exit status of a script's main: 1 if something is out of date, 2 if `wanted` has nothing to
+    write from or into.
+    """
+    try:
+        texts = wanted()
+        stale = [path for path, text in texts.items() if path.read_text(encoding="utf-8") != text]
+    except (results.ResultsError, OSError) as error:
+        print(f"{script.split('.')[0]}: {error}", file=sys.stderr)
+        return 2
+    for path in stale:
+        if check:
+            print(f"{results.relative(path)}: out of date, run python analysis/{script}")
+        else:
+            path.write_text(texts[path], encoding="utf-8")
+            print(f"{results.relative(path)}: written")
+    return 1 if check and stale else 0
