@@ -7,11 +7,23 @@ import results
 DASH = "–"
 
 
-def table(header, rows, left=2):
-    """Markdown; the first `left` columns are text, the rest numbers to the right."""
+def table(header, rows, left=2, text=0, pad=False):
+    """Markdown; the first `left` columns and the last `text` are text, the rest numbers.
+
+    `pad` fills the cells, so that it reads in a terminal too.
+    """
     cells = [[str(cell).replace("|", "\\|") for cell in row] for row in [header, *rows]]
-    rule = ["---"] * left + ["---:"] * (len(header) - left)
-    return "\n".join("| " + " | ".join(row) + " |" for row in [cells[0], rule, *cells[1:]])
+    numbers = range(left, len(header) - text)
+    rule = ["---:" if i in numbers else "---" for i in range(len(header))]
+    lines = [cells[0], rule, *cells[1:]]
+    if pad:
+        widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+        rule[:] = [cell.replace("---", "-" * (w - cell.count(":"))) for cell, w in zip(rule, widths)]
+        lines = [
+            [cell.rjust(w) if i in numbers else cell.ljust(w) for i, (cell, w) in enumerate(zip(line, widths))]
+            for line in lines
+        ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def between(text, marker, body, file):
