@@ -10,13 +10,15 @@ widened by what that does not know: PROCESS, by which two processes of one binar
 step of the clock, and WANDER times by how much more the medians of the run's pieces and repetitions
 scatter than chance explains (drift, modes, placement).
 
-  SAME       The intervals overlap. `±` is the least difference that would have shown.
-  FAST SLOW  They are disjoint, and every witness moved the same way, at least CONFIRM as far:
+  FAST SLOW  The intervals are disjoint, and every witness moved the same way, CONFIRM as far:
                p25, p75    a kernel that changed moves its whole distribution, two modes do not
                us/us_copy  the copy in turn with the row: what the machine did, it felt too
-               us*sm_mhz   cycles; not of rows that both reach NEAR %copy: memory has its own clock
-  AMBIGUOUS  A witness says otherwise; or a side is suspect, or throttled alone; or the intervals
-             overlap, but ± is above COARSE, or a row NEAR the copy differs in us/us_copy.
+               us*sm_mhz   cycles; not of rows that are NEAR the copy: memory has its own clock
+  SAME       The intervals overlap; `±` is the least difference that would have shown. Or the times
+             differ by less than LAUNCH and the fastest sample did not move. Or a row NEAR the copy
+             moved with the copy.
+  AMBIGUOUS  A witness says otherwise, or a side is suspect, or throttled alone. Or the intervals
+             overlap, but ± is above COARSE, or us/us_copy of a row NEAR the copy differs.
   NEW GONE   Only one side has a time.      ERROR   The new side is wrong, and has none.
 
 Runs of other GPUs, flushes, maths or modes are refused. Of the CPU device's runs the counts are
@@ -37,9 +39,13 @@ import numpy as np
 import results
 from tables import DASH, table
 
-PROCESS = 0.0035  # of the time, a side: on an H200 two runs of a ladder differed by less than 0.6 %
-TICK = 0.032  # µs: samples between two events of an H200 are multiples of it
-WANDER = 2.0  # standard deviations
+# From the committed results of an H200: two runs of a ladder differ by less than 0.6 %; samples
+# between two events are multiples of TICK; and of kernels below 40 µs they come in two states, 0.4
+# to 0.7 µs apart at one fastest sample, of which a run may see both or one.
+PROCESS = 0.0035  # of the time, a side
+TICK, LAUNCH = 0.032, 0.8  # µs
+WANDER = 2.5  # standard deviations
+CHANCE = 2.0  # variances of eight pieces that differ by chance alone exceed it 5 times in 100
 PIECES, SHORTEST = 8, 5  # a repetition's samples are cut into so many, of at least so many samples
 CONFIRM = 0.5  # of the difference
 NEAR = 80.0  # %copy
@@ -54,7 +60,7 @@ COUNT = re.compile(
 )
 # Context that differs between any two runs and explains nothing.
 IDLE = set("date load_avg caches executable command_line samples host_name mhz_per_cpu".split())
-WITHOUT_N = ("op", "version", "dtype", "math", "mode")
+NAMED = ("op", "version", "dtype", "math", "mode")
 
 
 def interval(runs, n, ci, floor):
@@ -78,16 +84,22 @@ def interval(runs, n, ci, floor):
         for piece in np.array_split(run, PIECES if len(run) >= PIECES * SHORTEST else 1)
     ]
     chance = (down + up) / 2 / NORMAL * math.sqrt(len(pieces))
-    excess = np.var(pieces, ddof=1) - chance**2 if len(pieces) > 1 else 0.0
-    wander = WANDER * math.sqrt(max(0.0, excess))
+    scatter = np.var(pieces, ddof=1) if len(pieces) > 1 else 0.0
+    wander = WANDER * math.sqrt(scatter - chance**2) if scatter > CHANCE * chance**2 else 0.0
     return middle, middle - math.hypot(down, floor, wander), middle + math.hypot(up, floor, wander)
+
+
+def has_samples(row):
+    there = row["samples"] and row["samples_at"] >= 0
+    return there and (results.ROOT / row["samples"]).is_file()
 
 
 def side(rows):
     """The rows of one name (repetitions, files) -> what is known of their time, in µs.
 
-    us, p25, p75, %copy, GB/s, sm_mhz (NaN where unknown); `time` and, where the copy ran in turn,
-    `ratio`: (median, low, high); runs, sampled (whether by samples), flags.
+    us, min, p25, p75, copy, %copy, GB/s, sm_mhz (NaN where unknown); `time` and, where the copy ran
+    in turn, `ratio`: (median, low, high); launch: LAUNCH for a sample of this mode; runs, sampled
+    (whether by samples), flags.
     """
 
     def mid(key):
@@ -97,74 +109,77 @@ def side(rows):
     us, copy, n = mid("us"), mid("us_copy"), len(rows)
     if any(row["version"] == "copy" for row in rows):
         copy = math.nan
-    try:
-        pairs = [results.samples(row) for row in rows]
-    except results.ResultsError:
-        if any(row["samples"] and row["samples_at"] >= 0 for row in rows):
-            raise  # named, but not to be had
-        pairs = None
-    nodes = mid("nodes")
-    tick = TICK / (1 if math.isnan(nodes) else nodes)
+    pairs = [results.samples(row) for row in rows] if all(map(has_samples, rows)) else None
+    launches = 1 if math.isnan(mid("nodes")) else mid("nodes")
+    tick = TICK / launches
     floor = math.hypot(PROCESS * us, tick)
     ratio = None
     if pairs:
         own = [pair[0] for pair in pairs]
         pooled = np.concatenate(own)
-        us, p25, p75 = (float(np.percentile(pooled, at)) for at in (50, 25, 75))
+        us, least, p25, p75 = (float(np.percentile(pooled, at)) for at in (50, 0, 25, 75))
         time = interval(own, n, None, floor)
     else:
-        p25, p75, ci = mid("us_p25"), mid("us_p75"), mid("ci%") / 100
+        least, p25, p75, ci = mid("us_min"), mid("us_p25"), mid("us_p75"), mid("ci%") / 100
         ci = 0.0 if math.isnan(ci) else ci
         time = interval([np.array([row["us"]]) for row in rows], n, ci * us, floor)
     if not math.isnan(copy):
         share = us / copy
         floor = share * math.hypot(floor / us, PROCESS, tick / copy)
-        if pairs and all(len(pair[1]) for pair in pairs):
+        if pairs and all(len(pair[1]) and pair[1].min() > 0 for pair in pairs):
             ratio = interval([pair[0] / pair[1] for pair in pairs], n, None, floor)
         else:
             each = [np.array([row["us"] / row["us_copy"]]) for row in rows]
             spread = 0.0 if pairs else ci * share * math.sqrt(2)
             ratio = interval(each, n, spread, floor)
     flags = [flag for flag in ("suspect", "throttled", "noisy") if mid(flag) > 0]
-    known = {"us": us, "p25": p25, "p75": p75, "time": time, "ratio": ratio, "flags": flags}
+    known = {"us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
+    known |= {"copy": copy, "launch": LAUNCH / launches, "flags": flags}
     known |= {key: mid(key) for key in ("%copy", "GB/s", "sm_mhz")}
     return known | {"runs": n, "sampled": bool(pairs)}
 
 
 def judge(old, new):
-    """Two sides -> {verdict, diff, resolution, witnesses, why}; shares of the old time."""
+    """Two sides -> {verdict, why, diff, resolution, witnesses}; shares of the old time."""
     diff = new["us"] / old["us"] - 1
-
-    def disjoint(view):
-        return old[view][2] < new[view][1] or new[view][2] < old[view][1]
-
-    def half(known):
-        return (known["time"][2] - known["time"][1]) / 2
-
-    near = min(old["%copy"], new["%copy"]) >= NEAR
-    moved = {"p25": new["p25"] / old["p25"] - 1, "p75": new["p75"] / old["p75"] - 1}
+    resolution = sum(s["time"][2] - s["time"][1] for s in (old, new)) / 2 / old["us"]
+    launch = max(old["launch"], new["launch"])
+    near = all(s["%copy"] >= NEAR for s in (old, new))
+    moved = {at: new[at] / old[at] - 1 for at in ("p25", "p75")}
     if old["ratio"] and new["ratio"]:
         moved["us/us_copy"] = new["ratio"][0] / old["ratio"][0] - 1
     if not near:
         moved["cycles"] = new["us"] * new["sm_mhz"] / (old["us"] * old["sm_mhz"]) - 1
     moved = {key: value for key, value in moved.items() if not math.isnan(value)}
-    resolution = (half(old) + half(new)) / old["us"]
-    why = []
-    if disjoint("time"):
-        verdict = "FAST" if diff < 0 else "SLOW"
-        why += [f"{key} {value:+.1%}" for key, value in moved.items() if value / diff < CONFIRM]
+    said = {key: f"{key} {value:+.1%}" for key, value in moved.items()}
+
+    def disjoint(view):
+        return old[view][2] < new[view][1] or new[view][2] < old[view][1]
+
+    def against(change):
+        return change / diff < CONFIRM
+
+    why, verdict = [], "SAME"
+    if not disjoint("time"):
+        drift = "us/us_copy" in moved and abs(new["copy"] - old["copy"]) > launch
+        if near and drift and disjoint("ratio"):
+            why.append(said["us/us_copy"])
+        if resolution > COARSE:
+            why.append("too noisy")
+        verdict = "AMBIGUOUS" if why else "SAME"
+    elif abs(new["us"] - old["us"]) < launch and against((new["min"] - old["min"]) / old["us"]):
+        why.append("the launch: fastest sample " + format(new["min"] - old["min"], "+.3f") + " µs")
+    elif near and "us/us_copy" in moved and against(moved["us/us_copy"]) and not disjoint("ratio"):
+        why.append(f"the copy moved too: {said['us/us_copy']}")
+    else:
+        why += [said[key] for key, change in moved.items() if against(change)]
         for name, known, other in (("old", old, new), ("new", new, old)):
             if "suspect" in known["flags"]:
                 why.append(f"{name} is suspect")
             if "throttled" in known["flags"] and "throttled" not in other["flags"]:
                 why.append(f"only {name} is throttled")
-    else:
-        verdict = "SAME"
-        if near and "us/us_copy" in moved and disjoint("ratio"):
-            why.append(f"us/us_copy {moved['us/us_copy']:+.1%}")
-        if resolution > COARSE:
-            why.append("too noisy")
-    found = {"verdict": "AMBIGUOUS" if why else verdict, "diff": diff, "why": ", ".join(why)}
+        verdict = "AMBIGUOUS" if why else "FAST" if diff < 0 else "SLOW"
+    found = {"verdict": verdict, "why": ", ".join(why), "diff": diff}
     return found | {"resolution": resolution, "witnesses": moved}
 
 
@@ -182,22 +197,16 @@ def read(path):
     return frame.to_dict("records"), contexts, simulated
 
 
-def arguments(row):
-    """{"N": 8192, ...}: those of the row's name, in its order."""
-    parts = (part.split(":") for part in row["name"].split("/")[5:] if ":" in part)
-    return dict(parts)
-
-
 def key(row, drop):
     """What two rows must share to be compared, as a dict without the columns of `drop`."""
-    named = {column: row[column] for column in WITHOUT_N} | arguments(row)
-    named["input"] = row["input"]
-    return {column: value for column, value in named.items() if column not in drop}
+    named = results.parse_name(row["name"]) | {"input": row["input"]}
+    return {column: named[column] for column in named if column not in (*drop, "number")}
 
 
 def values(rows, column):
-    rows = [row for row in rows if column != "flush" or row["mode"] == "cold"]
-    return {str(row[column]) for row in rows}
+    if column == "simulated":
+        return {"simulated" if row[column] else "measured" for row in rows}
+    return {row[column] for row in rows if column != "flush" or row["mode"] == "cold"}
 
 
 def refusals(old, new):
@@ -256,18 +265,28 @@ def timed(rows):
     return bool(rows) and not any(row["error"] for row in rows)
 
 
-def label(rows, constant):
-    named = {column: value for column, value in key(rows[0], ()).items() if column not in constant}
-    words = [value for column, value in named.items() if column in (*WITHOUT_N, "input")]
-    return " ".join(words + [f"{c}:{v}" for c, v in named.items() if c not in (*WITHOUT_N, "input")])
+def words(named):
+    """A key as a reader sees it: softmax V6 fp32 ieee cold N:8192 C:50257 block:32."""
+    named = {c: v for c, v in named.items() if (c, v) != ("input", "noise")}
+    return " ".join(v if c in (*NAMED, "input") else f"{c}:{v}" for c, v in named.items())
+
+
+def label(a, b, shared):
+    """How a row is called: without what all rows share, and 'old -> new' where the two differ."""
+    a, b = (key(rows[0], ()) if rows else None for rows in (a or b, b or a))
+    same = {c: v for c, v in a.items() if c not in shared and b.get(c) == v}
+    sides = [words({c: v for c, v in each.items() if c not in shared and c not in same})
+             for each in (a, b)]
+    return " ".join(filter(None, [words(same), " → ".join(sides) if any(sides) else ""]))
 
 
 def match(old, new, drop, only_fastest):
-    """[(old rows or [], new rows or [])], in the order of the old side, then of the new."""
+    """[(old rows or [], new rows or [])], in their order; behind, those that only one side has."""
     a, b = group(old, drop), group(new, drop)
     if only_fastest:
         a, b = fastest(a), fastest(b)
-    return [(a.get(at, []), b.get(at, [])) for at in dict.fromkeys([*a, *b])]
+    pairs = [(a.get(at, []), b.get(at, [])) for at in dict.fromkeys([*a, *b])]
+    return sorted(pairs, key=lambda pair: not all(pair))
 
 
 def constants(pairs):
@@ -317,8 +336,15 @@ def both(finding, name, style):
     return cells[0] if cells == [DASH, DASH] else " → ".join(cells)
 
 
+def micro(known):
+    if not known:
+        return DASH
+    return format(known["us"], ".0f" if known["us"] >= 1e4 else "#.4g").rstrip(".")
+
+
 def percent(finding, name, style="+.1%"):
-    return format(finding[name], style) if name in finding else DASH
+    known = name in finding and math.isfinite(finding[name])
+    return format(finding[name], style) if known else DASH
 
 
 def markdown(findings, counted):
@@ -330,8 +356,7 @@ def markdown(findings, counted):
                 rows.append([f["row"], f.get("count", DASH), *numbers, percent(f, "diff")])
                 rows[-1] += [f["verdict"], f["why"]]
             continue
-        us = [f"{f[s]['us']:#.4g}".rstrip(".") if f[s] else DASH for s in ("old", "new")]
-        rows.append([f["row"], *us, percent(f, "diff"), percent(f, "resolution", ".1%")])
+        rows.append([f["row"], micro(f["old"]), micro(f["new"]), percent(f, "diff"), percent(f, "resolution", ".1%")])
         rows[-1] += [both(f, "GB/s", ".0f"), both(f, "%copy", ".1f"), f["verdict"], f["why"]]
     header = ["row", "old µs", "new µs", "diff", "±", "GB/s", "%copy", "verdict", "why"]
     if counted:
@@ -348,6 +373,17 @@ def summary(findings):
         mean = math.exp(np.mean(np.log(shares)))
         text += f"; new time / old time {mean:.3f}, geometric mean of {len(shares)}"
     return text
+
+
+def finite(value):
+    """The same for JSON, null where a number is none."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(one) for one in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
 
 
 def limits(text):
@@ -382,16 +418,15 @@ def compare(args):
         drop.add("version")
     wanted = re.compile(args.filter)
     old, new = ([row for row in rows if wanted.search(row["name"])] for rows in (old, new))
-    pairs = match(old, new, drop, args.versions and not args.each_block)
-    if not any(a and b for a, b in pairs):
-        raise results.ResultsError("no row of the one side is in the other")
     counted = simulated or new_simulated
+    pairs = match(old, new, drop, args.versions and not args.each_block and not counted)
+    if not any(a and b for a, b in pairs):
+        names = " and ".join(f"'{rows[0]['name']}'" if rows else "none" for rows in (old, new))
+        raise results.ResultsError(f"no row of the one side is in the other: {names} begin them")
     shared = constants(pairs)
     findings = []
     for a, b in pairs:
-        name = label(a or b, shared)
-        if args.versions and a and b:
-            name = f"{name} → {label(b, shared)}"
+        name = label(a, b, shared)
         findings += [{"row": name} | one for one in (counts if counted else times)(a, b)]
     if counted and not findings:
         raise results.ResultsError("simulated: times say nothing, and there are no counts")
@@ -399,11 +434,13 @@ def compare(args):
     lines += [f"FORCED, not comparable: {c}: {what}" for c, what in refused.items()]
     if told := differences(old_contexts, new_contexts):
         lines += ["differs:", *told]
+    sidecars = {row["samples"] for row in old + new if row["samples"] and not has_samples(row)}
+    lines += [f"without samples, by medians and quartiles: {name} is not there"
+              for name in sorted(sidecars)]
     if counted:
         lines.append("simulated: counts are compared, times are not")
     if shared:
-        lines.append("all rows: " + " ".join(
-            v if c in (*WITHOUT_N, "input") else f"{c}:{v}" for c, v in shared.items()))
+        lines.append(f"all rows: {words(shared)}")
     return lines, findings, counted
 
 
@@ -430,7 +467,7 @@ def main(argv=None):
         print(f"compare: {error}", file=sys.stderr)
         return 2
     if args.json:
-        print(json.dumps({"rows": findings}, indent=1, default=float))
+        print(json.dumps(finite({"heading": lines, "rows": findings}), indent=1, allow_nan=False))
     else:
         print("\n".join(lines), markdown(findings, counted), summary(findings), sep="\n\n")
     failed = [

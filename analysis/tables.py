@@ -17,10 +17,11 @@ def table(header, rows, left=2, text=0, pad=False):
     rule = ["---:" if i in numbers else "---" for i in range(len(header))]
     lines = [cells[0], rule, *cells[1:]]
     if pad:
-        widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+        at = range(len(header))
+        widths = [max(len(line[i]) for line in lines) for i in at]
         rule[:] = [cell.replace("---", "-" * (w - cell.count(":"))) for cell, w in zip(rule, widths)]
         lines = [
-            [cell.rjust(w) if i in numbers else cell.ljust(w) for i, (cell, w) in enumerate(zip(line, widths))]
+            [cell.rjust(w) if i in numbers else cell.ljust(w) for i, cell, w in zip(at, line, widths)]
             for line in lines
         ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
