@@ -8,7 +8,7 @@ Every repetition in every file of a side counts. A row's time is the median of i
 sidecar file, else of what the rows say), its interval the median's 95 % confidence interval,
 widened by what that does not know: PROCESS, by which two processes of one binary differ, TICK, a
 step of the clock, and WANDER times by how much more the medians of the run's pieces and repetitions
-scatter than chance explains (drift, modes, placement).
+scatter than chance explains (drift, modes, placement), less with more repetitions.
 
   FAST SLOW  The intervals are disjoint, and every witness moved the same way, CONFIRM as far:
                p25, p75    a kernel that changed moves its whole distribution, two modes do not
@@ -63,12 +63,13 @@ IDLE = set("date load_avg caches executable command_line samples host_name mhz_p
 NAMED = ("op", "version", "dtype", "math", "mode")
 
 
-def interval(runs, n, ci, floor):
+def interval(runs, ci, floor):
     """One series a run -> (median, low, high): see the docstring above.
 
-    runs: arrays of samples, or of one median each, then `n` of them with half intervals `ci`.
-    floor: what is added for the process and the clock; all in one unit.
+    runs: arrays of samples, or of one median each, then with half intervals `ci`. floor: what is
+    added for the process and the clock; all in one unit.
     """
+    n = len(runs)
     pooled = np.sort(np.concatenate(runs))
     middle = float(np.median(pooled))
     if ci is None:
@@ -85,7 +86,8 @@ def interval(runs, n, ci, floor):
     ]
     chance = (down + up) / 2 / NORMAL * math.sqrt(len(pieces))
     scatter = np.var(pieces, ddof=1) if len(pieces) > 1 else 0.0
-    wander = WANDER * math.sqrt(scatter - chance**2) if scatter > CHANCE * chance**2 else 0.0
+    excess = scatter - chance**2 if scatter > CHANCE * chance**2 else 0.0
+    wander = WANDER * math.sqrt(excess / n)
     return middle, middle - math.hypot(down, floor, wander), middle + math.hypot(up, floor, wander)
 
 
@@ -118,20 +120,20 @@ def side(rows):
         own = [pair[0] for pair in pairs]
         pooled = np.concatenate(own)
         us, least, p25, p75 = (float(np.percentile(pooled, at)) for at in (50, 0, 25, 75))
-        time = interval(own, n, None, floor)
+        time = interval(own, None, floor)
     else:
         least, p25, p75, ci = mid("us_min"), mid("us_p25"), mid("us_p75"), mid("ci%") / 100
         ci = 0.0 if math.isnan(ci) else ci
-        time = interval([np.array([row["us"]]) for row in rows], n, ci * us, floor)
+        time = interval([np.array([row["us"]]) for row in rows], ci * us, floor)
     if not math.isnan(copy):
         share = us / copy
         floor = share * math.hypot(floor / us, PROCESS, tick / copy)
         if pairs and all(len(pair[1]) and pair[1].min() > 0 for pair in pairs):
-            ratio = interval([pair[0] / pair[1] for pair in pairs], n, None, floor)
+            ratio = interval([pair[0] / pair[1] for pair in pairs], None, floor)
         else:
             each = [np.array([row["us"] / row["us_copy"]]) for row in rows]
             spread = 0.0 if pairs else ci * share * math.sqrt(2)
-            ratio = interval(each, n, spread, floor)
+            ratio = interval(each, spread, floor)
     flags = [flag for flag in ("suspect", "throttled", "noisy") if mid(flag) > 0]
     known = {"us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
     known |= {"copy": copy, "launch": LAUNCH / launches, "flags": flags}
@@ -292,8 +294,8 @@ def match(old, new, drop, only_fastest):
 def constants(pairs):
     """{column: value} of what all rows share, for the heading."""
     named = [key(rows[0], ()) for pair in pairs for rows in pair if rows]
-    shared = {c: v for c, v in named[0].items() if all(each.get(c) == v for each in named)}
-    return shared if len(named) > 1 else {}
+    first = named[0].items()
+    return {c: v for c, v in first if c != "version" and all(each.get(c) == v for each in named)}
 
 
 def presence(a, b):
@@ -344,7 +346,7 @@ def micro(known):
 
 def percent(finding, name, style="+.1%"):
     known = name in finding and math.isfinite(finding[name])
-    return format(finding[name], style) if known else DASH
+    return format(finding[name], style).replace("-0.0%", "+0.0%") if known else DASH
 
 
 def markdown(findings, counted):
@@ -356,7 +358,8 @@ def markdown(findings, counted):
                 rows.append([f["row"], f.get("count", DASH), *numbers, percent(f, "diff")])
                 rows[-1] += [f["verdict"], f["why"]]
             continue
-        rows.append([f["row"], micro(f["old"]), micro(f["new"]), percent(f, "diff"), percent(f, "resolution", ".1%")])
+        rows.append([f["row"], micro(f["old"]), micro(f["new"])])
+        rows[-1] += [percent(f, "diff"), percent(f, "resolution", ".1%")]
         rows[-1] += [both(f, "GB/s", ".0f"), both(f, "%copy", ".1f"), f["verdict"], f["why"]]
     header = ["row", "old µs", "new µs", "diff", "±", "GB/s", "%copy", "verdict", "why"]
     if counted:

@@ -151,10 +151,11 @@ def load(path, *, simulated=False, aggregates=False, pattern="*.json", op="softm
 
     Rows of other operations are studies, which have arguments of their own and often no us/token:
     they are left out, so that no ladder or plot need know of them; `op` names another, None takes
-    all. `aggregates` adds the rows of mean, median, ... (column `aggregate`). The CPU device's times are
-    simulated: its rows are left out, unless `simulated` asks for them, and then the path must hold
-    no others. Raises ResultsError: no file, broken file, unknown schema, bad name, simulated rows
-    mixed with others, nothing left.
+    all. `aggregates` adds the rows of mean, median, ... (column `aggregate`).
+
+    The CPU device's times are simulated: its rows are left out, unless `simulated` asks for them,
+    and then the path must hold no others. Raises ResultsError: no file, broken file, unknown
+    schema, bad name, simulated rows mixed with others, nothing left.
     """
     path = Path(path)
     files = sorted(path.rglob(pattern)) if path.is_dir() else [path]

@@ -1,8 +1,8 @@
 """Keeps results/ append-only and of the schema: enters new files into results/index.csv.
 
-    python analysis/store.py                    enters what is new
-    python analysis/store.py --check            writes nothing; exit 1 if a file is not entered
-    python analysis/store.py --validate FILE... exit 1 if a file is not what results/schema.json says
+    python analysis/store.py                     enters what is new
+    python analysis/store.py --check             writes nothing; exit 1 if a file is not entered
+    python analysis/store.py --validate FILE...  exit 1 if results/schema.json says no
 
 A file that changed or vanished since it was entered, and a new one that is not of the schema, is
 named, and the exit status is 1. Exit 2: no index that can be read.
@@ -38,7 +38,7 @@ def invalid(path):
         at = list(error.absolute_path)
         if at[:1] == ["benchmarks"] and len(at) > 1:
             at[:2] = [f"'{benchmarks[at[1]].get('name', at[1])}'"]
-        message = error.message if error.schema is not False else "must not stand here"
+        message = "must not stand here" if error.schema == {"not": {}} else error.message
         found.append(f"{results.relative(path)}: {' '.join(map(str, at))}: {message[:200]}")
     return found
 

@@ -19,9 +19,10 @@ def table(header, rows, left=2, text=0, pad=False):
     if pad:
         at = range(len(header))
         widths = [max(len(line[i]) for line in lines) for i in at]
-        rule[:] = [cell.replace("---", "-" * (w - cell.count(":"))) for cell, w in zip(rule, widths)]
+        rule[:] = ["-" * (w - (i in numbers)) + ":" * (i in numbers) for i, w in zip(at, widths)]
         lines = [
-            [cell.rjust(w) if i in numbers else cell.ljust(w) for i, cell, w in zip(at, line, widths)]
+            [cell.rjust(w) if i in numbers else cell.ljust(w)
+             for i, cell, w in zip(at, line, widths)]
             for line in lines
         ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -53,8 +54,8 @@ def newest(name, top=None):
 def update(script, wanted, check):
     """Writes {path: text} that `wanted()` gives, or with `check` says which are out of date.
 
-    script: the command that writes them, as in "update_ladder.py". The exit status of a script's main: 1 if something is out of date, 2 if `wanted` has nothing to
-    write from or into.
+    script: the command that writes them, as in "update_ladder.py". Gives the exit status of its
+    main: 1 if something is out of date, 2 if `wanted` has nothing to write from or into.
     """
     try:
         texts = wanted()
