@@ -137,6 +137,7 @@ def pair(tmp_path, old, new, arguments=(), **context):
         ({"us": 6.3, "us_min": 5.2}, {"us": 5.7, "us_min": 4.7}, "FAST", ""),
         ({"us": 16.3, "us_min": 15.2}, {"us": 15.4, "us_min": 15.2}, "FAST", ""),
         ({"us": 6.3, "us_min": 5.2, "nodes": 9}, {"us": 5.7, "us_min": 5.2, "nodes": 9}, "FAST", ""),
+        ({"us": 6.304}, {"us": 6.368}, "SAME", ""),  # two steps of the clock
         # Flags and noise.
         ({}, {"us": 4120, "suspect": 1}, "AMBIGUOUS", "new is suspect"),
         ({}, {"us": 4000, "suspect": 1}, "SAME", ""),
