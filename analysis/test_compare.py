@@ -1,5 +1,7 @@
 """Tests of compare.py: python -m pytest analysis"""
 
+import contextlib
+import io
 import json
 import shutil
 from collections import Counter
@@ -33,9 +35,6 @@ def judged(tmp_path, old, new, **more):
 
 def found(arguments):
     """The findings of a command line, as --json prints them."""
-    import contextlib
-    import io
-
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert compare.main([*map(str, arguments), "--json"]) == 0
@@ -144,6 +143,9 @@ def pair(tmp_path, old, new, arguments=(), **context):
         ({"throttled": 1}, {"us": 4120}, "AMBIGUOUS", "only old is throttled"),
         ({"throttled": 1}, {"us": 4120, "throttled": 1}, "SLOW", ""),
         ({"ci%": 4.0}, {"us": 4120, "ci%": 4.0}, "AMBIGUOUS", "too noisy"),
+        ({"us": 6.3, "us_min": 5.2, "ci%": 8}, {"us": 6.6, "us_min": 5.2, "ci%": 8}, "SAME", ""),
+        ({"us": 6.3, "us_min": 5.2, "ci%": 8}, {"us": 6.6, "us_min": 5.6, "ci%": 8},
+         "AMBIGUOUS", "too noisy"),
         ({"ci%": 1.0}, {"us": 4040, "ci%": 1.0}, "SAME", ""),
     ],
 )
@@ -320,7 +322,7 @@ def test_simulated_runs_compare_counts_and_never_times(tmp_path, capsys):
     assert compare.main([*arguments, "--fail-on", "more:10%"]) == 1
     out, err = capsys.readouterr()
     assert "counts are compared, times are not" in out and "9000" not in out and "µs" not in out
-    assert "3 rows: 1 LESS, 1 MORE, 1 SAME" in out and "V2 block:256 is MORE" in err
+    assert out.endswith("3 rows: 1 LESS, 1 MORE, 1 SAME\n") and "V2 block:256: barriers MORE +15.4%" in err
     line = next(line for line in out.splitlines() if "| barriers" in line)
     assert [cell.strip() for cell in line.split("|")[3:7]] == ["13", "15", "+15.4%", "MORE"]
 
