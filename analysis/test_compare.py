@@ -190,7 +190,7 @@ def test_all_repetitions_of_all_files_count(tmp_path):
 
 
 def test_two_runs_of_an_h200_are_the_same():
-    """The committed ladder of two revisions that differ in no kernel: 114 rows in two maths."""
+    """The committed ladders of two revisions: of their kernels two lost an addition a row."""
     old, new = H200 / "2026-11-29-9777a48", H200 / "2026-11-29-0fa86b5"
     verdicts = Counter(f["verdict"] for f in found([old, new]) if f["verdict"] not in ("NEW", "GONE"))
     assert verdicts.total() > 100 and verdicts["SAME"] >= 0.95 * verdicts.total(), verdicts
