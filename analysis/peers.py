@@ -245,6 +245,7 @@ def measure_all(gpu, options, output, log):
         if gpu.now() - start > options.seconds:
             log(f"left out: all from {at} on: {options.seconds:g} s are over")
             return bad + 1
+        case = None  # its buffers go before new ones come
         try:
             case = Case(gpu, shape, options.dtype, options.mode, timing.Policy())
         except Exception as error:

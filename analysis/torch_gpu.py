@@ -131,7 +131,9 @@ class Gpu:
             import pynvml
 
             pynvml.nvmlInit()
-            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{self.properties.uuid}")
+            p = self.properties
+            bus = f"{p.pci_domain_id:08x}:{p.pci_bus_id:02x}:{p.pci_device_id:02x}.0"
+            handle = pynvml.nvmlDeviceGetHandleByPciBusId(bus)
             self.most_mhz = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)
             self.driver = pynvml.nvmlSystemGetDriverVersion()
             self.polled.append(self._poll(pynvml, handle))
@@ -291,8 +293,8 @@ class Gpu:
             return "" if torch.equal(x, y) else "INCORRECT: the copy differs", 0.0
         sampled = [t.index_select(0, self.rows).double().cpu().numpy() for t in (x, y)]
         wrong, ulp = judge(*sampled, self.dtype, self.rows.tolist())
-        sums = y.sum(-1, dtype=torch.float64).cpu().numpy()
-        return wrong or judge_sums(sums, x.shape[1], self.dtype), ulp
+        sums = torch.cat([t.sum(-1, dtype=torch.float64) for t in work.outputs])  # of every set
+        return wrong or judge_sums(sums.cpu().numpy(), x.shape[1], self.dtype), ulp
 
     def do_bench(self, work):
         """The median that triton.testing.do_bench measures, microseconds."""
