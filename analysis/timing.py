@@ -66,13 +66,13 @@ def summarize(samples):
 
 
 def plateau(history):
-    """Whether samples stopped to help: twice as many did not narrow the interval by 5 %.
+    """Whether samples stopped to help: twice as many did not narrow the interval by 10 %.
 
     `history` is (n, ci%) of each check, in order.
     """
     n, ci = history[-1]
     before = [old for m, old in history if 2 * m <= n]
-    return bool(before) and ci >= 0.95 * before[-1]
+    return bool(before) and ci >= 0.9 * before[-1]
 
 
 def measure(work, copy, sample, now, policy):
