@@ -25,7 +25,7 @@ in_err() { grep -qE -- "$1" "$tmp/err" || complain "no '$1' on standard error"; 
 check 'help' 0 --help
 in_out '--device=gpu\|cpu'
 in_out '--benchmark_filter'
-[ "$(wc -l <"$tmp/out")" -le 24 ] || complain 'help is more than a screen'
+[ "$(wc -l <"$tmp/out")" -le 28 ] || complain 'help is more than a screen'
 
 check 'table' 0 --device=cpu --benchmark_filter=/V6/
 in_out '^32 x 1571 fp32, ieee, sim, '

@@ -1,3 +1,6 @@
+#include <cuda_profiler_api.h>
+#include <nvtx3/nvToolsExt.h>
+
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -183,6 +186,24 @@ class Gpu final : public Machine {
   void synchronize() override { SOFTMAX_CUDA_CHECK(cudaDeviceSynchronize()); }
   Batch time(const Work& launch, int samples, const Timing& timing) override {
     return timer().time(launch, samples, timing, [] { return std::optional<std::uint64_t>(); });
+  }
+
+  // For `ncu --profile-from-start off` and `nsys profile -c cudaProfilerApi`.
+  void profiled(const std::string& name, const std::function<void()>& work) override {
+    struct Range {
+      explicit Range(const std::string& name) {
+        SOFTMAX_CUDA_CHECK(cudaProfilerStart());
+        nvtxRangePushA(name.c_str());
+      }
+      ~Range() {
+        nvtxRangePop();
+        cudaProfilerStop();
+      }
+    };
+    synchronize();  // nothing from before
+    const Range range(name);
+    work();
+    synchronize();
   }
 
   LaunchInfo last_launch() const override {
