@@ -258,7 +258,9 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   }
   benchmark::Shutdown();
   if (options.explain) (table ? std::cout : std::cerr) << explain(session.traces());
-  if (table && !options.profile && interrupted() == 0) std::cout << roof_line(session.roof(), machine.peak_bandwidth());
+  if (table && !options.profile && interrupted() == 0)
+    if (const std::string line = roof_line(session.roof(), machine.peak_bandwidth()); !line.empty())
+      std::cout << "\n" << line;
   if (!good) note(flag_value(arguments, "benchmark_out") + " could not be written");
   if (session.samples && !session.samples->good()) note(samples + " could not be written");
   if (session.failures() > 0) note(std::to_string(session.failures()) + " runs ended in an error");

@@ -181,7 +181,7 @@ std::string roof_line(const Roof& roof, double peak) {
   std::string line = "roofs, cold: copy " + four_digits(roof.copy / 1e9) + " GB/s";
   if (peak > 0) line += " (" + cell(100 * roof.copy / peak) + "% of the memory's peak)";
   return line + ", read " + four_digits(roof.read / 1e9) + ", write " + four_digits(roof.write / 1e9) +
-         "; an empty launch " + four_digits(roof.floor * 1e6) + " us";
+         "; an empty launch " + four_digits(roof.floor * 1e6) + " us\n";
 }
 
 void FiniteJsonReporter::ReportRuns(const std::vector<Run>& runs) {
