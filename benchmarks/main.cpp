@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -109,7 +110,7 @@ bool lists(const std::vector<std::string>& arguments) {
   return std::ranges::count(arguments, "--benchmark_list_tests") > 0 || value == "true" || value == "1";
 }
 
-// The library would find out only after all is measured. Makes folders, not the file.
+// The library would find out only after all is measured. Makes folders, leaves no file.
 void refuse_unwritable(const std::string& out) {
   namespace fs = std::filesystem;
   if (out.empty()) return;
@@ -120,7 +121,8 @@ void refuse_unwritable(const std::string& out) {
   if (error) refuse(error.message());
   if (fs::is_directory(out, error) || !fs::path(out).has_filename()) refuse("a folder");
   const bool there = fs::exists(out, error);
-  if (access(there ? out.c_str() : folder.c_str(), W_OK) != 0) refuse(std::strerror(errno));
+  if (!std::ofstream(out, std::ios::app)) refuse(std::strerror(errno));
+  if (!there) fs::remove(out, error);
 }
 
 // Beside a JSON file of measured times; empty if there is none.
