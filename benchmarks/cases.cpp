@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "benchmarks/interrupt.hpp"
@@ -69,6 +71,12 @@ std::string too_slow(const Kernel& kernel, const Point& point) {
   if (!in_graph || point.shape.cols <= kLongest || (s != Summation::sequential && s != Summation::sequential_double))
     return {};
   return "one thread a row is too slow for a graph above " + std::to_string(kLongest) + " columns";
+}
+
+// A kernel that has none of the blocks asked for is measured with all its own.
+bool wanted(const Kernel& kernel, int block, const Point& point) {
+  const auto has = [&](int b) { return std::ranges::count(point.blocks, b) > 0; };
+  return point.blocks.empty() || has(block) || std::ranges::none_of(kernel.traits().blocks, has);
 }
 
 std::string text(Shape shape) { return std::to_string(shape.rows) + " x " + std::to_string(shape.cols); }
@@ -164,6 +172,18 @@ double KernelCase::verify(Workspace& ws) {
   return verdict.max_ulp;
 }
 
+void KernelCase::count(benchmark::State& st, const std::function<void()>& launch) {
+  if (!session_.metrics) return;
+  try {
+    for (const auto& [key, value] : session_.machine().hardware_counters(launch))
+      put(st, std::string(key), key.ends_with('%') ? value : value / double(shape_.rows));
+  } catch (const std::exception& e) {
+    session_.metrics = false;  // timing goes on
+    if (session_.progress) session_.progress->clear();
+    std::cerr << "bench: no hardware counters: " << e.what() << std::endl;
+  }
+}
+
 void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   Machine& machine = session_.machine();
   st.SetLabel(std::string(kernel_.idea()) + on_file());
@@ -192,11 +212,14 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   const Traffic traffic = kernel_.traffic(problems[0]);
   put(st, "bytes_moved", double(traffic.read + traffic.written));
   put(st, "max_ulp", max_ulp);
-  put(st, "smem", double(info.shared_bytes));
-  if (info.registers) put(st, "regs", *info.registers);
-  if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
+  if (kernel_.version() > 0) {  // of another's launches the machine knows nothing
+    put(st, "version", kernel_.version());
+    put(st, "smem", double(info.shared_bytes));
+    if (info.registers) put(st, "regs", *info.registers);
+    if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
+  }
   for (const auto& [key, value] : traced) put(st, key, value);
-  if (kernel_.version() > 0) put(st, "version", kernel_.version());
+  count(st, [&] { launch(0); });
   if (block_ > 0) put(st, "block", block_);
 }
 
@@ -216,9 +239,14 @@ std::string case_name(const Session& session, std::string_view version, Mode mod
 Registered register_cases(Session& session, const std::vector<Point>& points, std::span<const Kernel* const> kernels) {
   Registered all;
   Machine& machine = session.machine();
+  // One line for a kernel and reason, whatever the shapes and blocks.
+  std::vector<std::tuple<std::string, std::string, std::vector<Shape>>> missing;
   const auto leave_out = [&](const std::string& what, const Point& point, const std::string& why) {
-    const std::string line = what + text(point.shape) + ": " + why;
-    if (all.left_out.empty() || all.left_out.back() != line) all.left_out.push_back(line);  // once, not for every block
+    auto found = std::ranges::find_if(
+        missing, [&](const auto& line) { return std::get<0>(line) == what && std::get<1>(line) == why; });
+    if (found == missing.end()) found = missing.insert(found, {what, why, {}});
+    if (auto& shapes = std::get<2>(*found); shapes.empty() || shapes.back() != point.shape)
+      shapes.push_back(point.shape);
   };
   for (const Point& point : points) {
     const Shape shape = point.shape;
@@ -239,7 +267,7 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
     for (const Kernel* kernel : kernels) {
       if (&kernel->machine() != &machine) continue;
       for (const int block : kernel->traits().blocks) {
-        if (block > 0 && !point.blocks.empty() && std::ranges::count(point.blocks, block) == 0) continue;
+        if (!wanted(*kernel, block, point)) continue;
         std::string why = kernel->unsupported(problem_of(shape, block));
         if (why.empty()) why = too_slow(*kernel, point);
         if (!why.empty()) {
@@ -257,6 +285,10 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
       }
     }
   }
+  for (const auto& [what, why, shapes] : missing)
+    all.left_out.push_back(what + text(shapes[0]) +
+                           (shapes.size() > 1 ? " and " + std::to_string(shapes.size() - 1) + " more" : "") + ": " +
+                           why);
   return all;
 }
 

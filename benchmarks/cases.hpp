@@ -55,6 +55,7 @@ class KernelCase final : public Case {
 
  private:
   void measure(benchmark::State&, Workspace&) override;
+  void count(benchmark::State&, const std::function<void()>& launch);  // hardware counters, a token's share
   double verify(Workspace&);  // the largest ulp error of the output as it stands; throws where it is wrong
 
   const Kernel& kernel_;

@@ -177,7 +177,9 @@ run = subprocess.Popen([bench, "--device=cpu", "--sweep=N=8,C=1:2000", "--benchm
                         "--benchmark_format=" + format], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 out = ""
 while not re.search(r"^ +V6 +32|real_time", out, re.M):
-    out += run.stdout.readline()
+    line = run.stdout.readline()
+    assert line, "it ended too early"
+    out += line
 run.send_signal(getattr(signal, name))
 out += run.stdout.read()
 err = run.stderr.read()

@@ -107,7 +107,8 @@ std::string format_of(const std::vector<std::string>& arguments, bool of_file) {
 
 bool lists(const std::vector<std::string>& arguments) {
   const std::string value = flag_value(arguments, "benchmark_list_tests");
-  return std::ranges::count(arguments, "--benchmark_list_tests") > 0 || value == "true" || value == "1";
+  const bool no = value.empty() || value == "false" || value == "no" || value == "off" || value == "0";
+  return std::ranges::count(arguments, "--benchmark_list_tests") > 0 || !no;
 }
 
 // The library would find out only after all is measured. Makes folders, leaves no file.
@@ -209,6 +210,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   const Wanted wanted = bench::wanted(options, machine, session.input().file_shape());
   session.flush = wanted.flush;
   session.profile = options.profile;
+  session.metrics = options.metrics;
 
   const Registered registered = register_cases(session, wanted.points, kernels());
   for (const std::string& line : registered.left_out) note("left out: " + line);

@@ -98,8 +98,13 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
 void TableReporter::heading(const Run& run) {
   auto parts = split(run.run_name.function_name, '/');  // softmax/V6/fp32/ieee/cold
   parts.resize(std::max<std::size_t>(parts.size(), 5));
-  const std::string now = argument(run, "N") + " x " + argument(run, "C") + " " + parts[2] + ", " + parts[3] + ", " +
-                          parts[4] + ", " + machine_ + file_of(run.report_label);
+  std::string now = parts[0] == "softmax" ? "" : parts[0] + " ";  // a study has arguments of its own
+  for (const std::string& part : split(run.run_name.args, '/'))
+    if (const std::size_t colon = part.find(':'); !part.starts_with("block:"))
+      now += part.starts_with("N:")   ? part.substr(2) + " "
+             : part.starts_with("C:") ? "x " + part.substr(2) + " "
+                                      : part.substr(0, colon) + " " + part.substr(colon + 1) + " ";
+  now += parts[2] + ", " + parts[3] + ", " + parts[4] + ", " + machine_ + file_of(run.report_label);
   if (now == heading_) return;
   char titles[160];
   std::string line;

@@ -69,6 +69,7 @@ class Session {
   const std::vector<Trace>& traces() const { return traces_; }  // in the order of the run
 
   Flush flush = Flush::memset;
+  bool metrics = false;  // hardware counters too
   double warm_up_seconds = 1;  // the clocks of an idle GPU take about that long to settle
   Policy policy;
   std::unique_ptr<SampleFile> samples;  // or none

@@ -35,7 +35,7 @@ std::vector<Point> few_rows() {
   std::vector<Point> all;
   for (const std::int64_t rows : {1, 4, 16, 64, 256})
     for (const std::int64_t cols : {32000, 50257, 128256, 151936, 262144})
-      all.push_back({{rows, cols}, Mode::graph, {32, 1024}});
+      all.push_back({{rows, cols}, Mode::graph, {1024}});
   return all;
 }
 

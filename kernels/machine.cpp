@@ -21,7 +21,8 @@ std::span<const CounterName> counter_names() {
   static constexpr CounterName kNames[] = {
       {"l1tex__t_requests_pipe_lsu_mem_global_op_ld", &C::global_load_requests, "global loads of whole warps"},
       {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld", &C::global_load_sectors, "32-byte sectors that they touch"},
-      {"smsp__sass_data_bytes_mem_global_op_ld", &C::global_load_bytes, "bytes that the warps ask for, those that lanes share once"},
+      {"smsp__sass_data_bytes_mem_global_op_ld", &C::global_load_bytes,
+       "bytes that the warps ask for, those that lanes share once"},
       {"redundant_load_bytes", &C::redundant_load_bytes, "of those, bytes that the same block had loaded before"},
       {"l1tex__t_requests_pipe_lsu_mem_global_op_st", &C::global_store_requests, "global stores of whole warps"},
       {"l1tex__t_sectors_pipe_lsu_mem_global_op_st", &C::global_store_sectors, "32-byte sectors that they touch"},
@@ -58,6 +59,10 @@ std::vector<Machine*> machines() {
 
 namespace {
 constexpr std::size_t kBand = 64 << 10;
+}
+
+std::vector<std::pair<std::string_view, double>> Machine::hardware_counters(const std::function<void()>&) {
+  throw std::runtime_error(name() + " has no hardware counters");
 }
 
 Buffer::Buffer(Machine& machine, std::size_t bytes, bool sparse)

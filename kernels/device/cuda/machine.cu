@@ -6,6 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "kernels/device/cuda/counters.hpp"
+#include "kernels/device/cuda/driver.hpp"
 #include "kernels/device/cuda/timer.hpp"
 #include "kernels/device/cuda/words.hpp"
 #include "kernels/input.hpp"
@@ -120,18 +122,23 @@ class Gpu final : public Machine {
     SOFTMAX_CUDA_CHECK(cudaDriverGetVersion(&driver));
     SOFTMAX_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
     auto text = [](cudaDeviceAttr which) { return std::to_string(attribute(which)); };
-    return {{"cc", text(cudaDevAttrComputeCapabilityMajor) + "." + text(cudaDevAttrComputeCapabilityMinor)},
-            {"sm_count", text(cudaDevAttrMultiProcessorCount)},
-            {"l2_bytes", text(cudaDevAttrL2CacheSize)},
-            {"sm_clock_max_khz", text(cudaDevAttrClockRate)},
-            {"memory_clock_khz", text(cudaDevAttrMemoryClockRate)},
-            {"memory_bus_bits", text(cudaDevAttrGlobalMemoryBusWidth)},
-            {"ecc", text(cudaDevAttrEccEnabled)},
-            {"driver", driver_version()},
-            {"driver_cuda", version(driver)},
-            {"cuda_runtime", version(runtime)},
-            {"nvcc", std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
-                         std::to_string(__CUDACC_VER_BUILD__)}};
+    std::vector<std::pair<std::string, std::string>> all = {
+        {"cc", text(cudaDevAttrComputeCapabilityMajor) + "." + text(cudaDevAttrComputeCapabilityMinor)},
+        {"sm_count", text(cudaDevAttrMultiProcessorCount)},
+        {"l2_bytes", text(cudaDevAttrL2CacheSize)},
+        {"sm_clock_max_khz", text(cudaDevAttrClockRate)},
+        {"memory_clock_khz", text(cudaDevAttrMemoryClockRate)},
+        {"memory_bus_bits", text(cudaDevAttrGlobalMemoryBusWidth)},
+        {"ecc", text(cudaDevAttrEccEnabled)},
+        {"driver", driver_version()},
+        {"driver_cuda", version(driver)},
+        {"cuda_runtime", version(runtime)},
+        {"nvcc", std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
+                     std::to_string(__CUDACC_VER_BUILD__)}};
+    const Condition now = cuda::driver().condition();
+    if (now.watt_limit) all.emplace_back("power_limit_w", std::to_string(int(*now.watt_limit)));
+    if (now.celsius) all.emplace_back("celsius", std::to_string(*now.celsius));
+    return all;
   }
   std::size_t free_memory() const override {
     std::size_t free = 0, total = 0;
@@ -185,7 +192,11 @@ class Gpu final : public Machine {
   void* stream() const override { return timer().stream(); }
   void synchronize() override { SOFTMAX_CUDA_CHECK(cudaDeviceSynchronize()); }
   Batch time(const Work& launch, int samples, const Timing& timing) override {
-    return timer().time(launch, samples, timing, [] { return std::optional<std::uint64_t>(); });
+    return timer().time(launch, samples, timing, [] { return driver().throttle_reasons(); });
+  }
+  std::vector<std::pair<std::string_view, double>> hardware_counters(const std::function<void()>& launch) override {
+    if (!hardware_) hardware_.emplace();
+    return hardware_->measure(launch, [this] { timer().empty_cache(Flush::read); });
   }
 
   // For `ncu --profile-from-start off` and `nsys profile -c cudaProfilerApi`.
@@ -239,7 +250,8 @@ class Gpu final : public Machine {
     if (!timer_) timer_ = std::make_unique<Timer>();
     return *timer_;
   }
-  mutable std::unique_ptr<Timer> timer_;  // the first use of the GPU makes it
+  std::optional<HardwareCounters> hardware_;  // loads its library
+  mutable std::unique_ptr<Timer> timer_;      // the first use of the GPU makes it
 };
 
 }  // namespace

@@ -31,6 +31,8 @@ class Timer {
   // `reasons` is asked once a batch, while the GPU is at work.
   Batch time(const Work&, int samples, const Timing&, const std::function<std::optional<std::uint64_t>()>& reasons);
 
+  void empty_cache(Flush, int sample = 0);
+
   static constexpr int kCopies = 2;
   void copy(int way, void* to, const void* from, std::size_t bytes);
   void read(const void* from, std::size_t bytes);
@@ -39,7 +41,6 @@ class Timer {
 
  private:
   struct Event;
-  void empty_cache(Flush, int sample);
   void hold(double seconds);  // keeps the GPU busy, so that the host can enqueue ahead of it
 
   cudaStream_t stream_ = nullptr;
