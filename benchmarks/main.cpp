@@ -134,11 +134,11 @@ std::string sample_file(const std::vector<std::string>& arguments, const Machine
 
 // The program's keys are its own: the library keeps the first value it is given, and the user's come first.
 void add_context(std::vector<std::pair<std::string, std::string>> ours, const std::vector<std::string>& arguments) {
-  constexpr std::string_view kLibrarys[] = {
+  constexpr std::string_view kLibraryKeys[] = {
       "date",   "host_name", "executable",         "num_cpus",        "mhz_per_cpu",        "cpu_scaling_enabled",
       "caches", "load_avg",  "library_build_type", "library_version", "json_schema_version"};
   for (const std::string& key : context_keys(arguments))
-    if (std::ranges::count(kLibrarys, key) > 0 ||
+    if (std::ranges::count(kLibraryKeys, key) > 0 ||
         std::ranges::any_of(ours, [&](const auto& pair) { return pair.first == key; }))
       throw UsageError("--benchmark_context=" + key + "=...: that key is the program's own");
   for (const auto& [key, value] : ours) benchmark::AddCustomContext(key, value);
@@ -235,9 +235,9 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
     return 0;
   }
 
-  refuse_unwritable(flag_value(arguments, "benchmark_out"));
+  const std::string out = flag_value(arguments, "benchmark_out");
+  refuse_unwritable(out);
   const std::string samples = sample_file(arguments, machine);
-  if (!samples.empty()) session.samples = std::make_unique<SampleFile>(samples);
   const bool table = format_of(arguments, false) == "console";
   const int columns = table || !isatty(STDOUT_FILENO) ? terminal_columns() : 0;
   const double repetitions =
@@ -257,6 +257,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
       if (!options.sweep.empty()) ours.emplace_back("sweep", options.sweep);
       add_context(std::move(ours), arguments);
     }
+    if (!samples.empty()) session.samples = std::make_unique<SampleFile>(samples);  // overwrites: not before
     good = run(arguments, machine, &progress);
   } catch (const Interrupted&) {  // before the first case
   }
@@ -265,7 +266,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   if (table && !options.profile && interrupted() == 0)
     if (const std::string line = roof_line(session.roof(), machine.peak_bandwidth()); !line.empty())
       std::cout << "\n" << line;
-  if (!good) note(flag_value(arguments, "benchmark_out") + " could not be written");
+  if (!good) note(out + " could not be written");
   if (session.samples && !session.samples->good()) note(samples + " could not be written");
   if (session.failures() > 0) note(std::to_string(session.failures()) + " runs ended in an error");
   std::cout.flush();

@@ -47,7 +47,7 @@ usage: bench [flags]
   --input=FILE.npy    the rows of a file instead of noise: 2-D, C order, float32; --sweep may add block, mode, flush
   --explain           on the CPU device: what each source line asks of memory, and which line to fix
   --metrics           on a GPU: hardware counters too, where the driver lets us; the CPU device counts anyway
-  --profile           on a GPU: one launch a case, untimed; ncu --profile-from-start off, nsys profile -c cudaProfilerApi
+  --profile           on a GPU one launch a case, untimed: ncu --profile-from-start off, nsys profile -c cudaProfilerApi
 
 Google Benchmark's flags work too, among them
   --benchmark_filter=V6              what matches this regular expression, -V6 what does not; /V6/ is exactly V6
