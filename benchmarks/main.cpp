@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/baselines/cudnn.hpp"
 #include "benchmarks/cases.hpp"
 #include "benchmarks/context.hpp"
 #include "benchmarks/interrupt.hpp"
@@ -212,7 +213,15 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   session.profile = options.profile;
   session.metrics = options.metrics;
 
-  const Registered registered = register_cases(session, wanted.points, kernels());
+  std::vector<const Kernel*> measured(kernels().begin(), kernels().end());
+  if (!machine.simulated()) {
+    const Cudnn& peer = cudnn(machine);
+    if (peer.kernel)
+      measured.push_back(peer.kernel);
+    else
+      note("left out: cudnn: " + peer.why_not);
+  }
+  const Registered registered = register_cases(session, wanted.points, measured);
   for (const std::string& line : registered.left_out) note("left out: " + line);
   for (const auto& [shape, mode, blocks] : wanted.points)
     if (machine.simulated() && rows_to_trace(shape) < shape.rows)
@@ -254,6 +263,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   try {
     if (!options.profile) {
       auto ours = context(session, wanted.suite, command_line, std::filesystem::path(samples).filename().string());
+      if (!machine.simulated() && cudnn(machine).kernel) ours.emplace_back("cudnn", cudnn(machine).version);
       if (!options.sweep.empty()) ours.emplace_back("sweep", options.sweep);
       add_context(std::move(ours), arguments);
     }
