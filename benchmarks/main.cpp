@@ -16,6 +16,7 @@
 #include "benchmarks/options.hpp"
 #include "benchmarks/reporter.hpp"
 #include "benchmarks/session.hpp"
+#include "benchmarks/studies/cases.hpp"
 #include "benchmarks/trace.hpp"
 
 namespace softmax::bench {
@@ -147,7 +148,8 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
                                             std::filesystem::path(samples).filename().string()))
       benchmark::AddCustomContext(key, value);
 
-  const Registered registered = register_cases(session, wanted, kernels());
+  Registered registered = register_cases(session, wanted, kernels());
+  if (options.suite == Suite::studies && !only_file) studies::register_studies(session, registered);
   for (const std::string& line : registered.left_out) note("left out: " + line);
   for (const auto& [shape, mode, blocks] : wanted)
     if (machine.simulated() && rows_to_trace(shape) < shape.rows)
