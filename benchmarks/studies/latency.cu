@@ -21,7 +21,9 @@ __host__ __device__ constexpr std::int64_t after(std::int64_t i, std::int64_t no
 
 constexpr std::int64_t lines(const Problem& p) { return p.arg[0] / 128; }
 constexpr bool in_l1(const Problem& p) { return p.arg[0] <= 256 << 10; }
-constexpr int steps(const Problem& p) { return p.simulated ? 100 : in_l1(p) ? 1 << 16 : 1 << 14; }
+constexpr int steps(const Problem& p) {
+  return p.simulated ? 100 : p.arg[0] == 0 ? 1 << 20 : in_l1(p) ? 1 << 16 : 1 << 14;
+}
 
 std::uint32_t pointers(std::int64_t i, const Problem& p) {
   const auto to = Address(p.in + kLine * after(i / kLine, lines(p)));
@@ -65,49 +67,41 @@ Want node(const Input&, std::int64_t, const Problem& p) {
 }
 
 // Offsets in bytes, so that a step is one load and nothing else.
-constexpr int kWords = 4096;
+constexpr int kNodes = 128;
 __global__ void chase_shared(const float*, float* out, int steps) {
-  SHARED(next, unsigned[kWords]);
-  for (int i = int(threadIdx.x); i < kWords; i += int(blockDim.x)) next[i] = 4 * unsigned(after(i, kWords));
+  SHARED(next, unsigned[kLine * kNodes]);
+  for (unsigned i = threadIdx.x; i < kNodes; i += blockDim.x) next[kLine * i] = 128 * unsigned(after(i, kNodes));
   __syncthreads();
   if (threadIdx.x > 0) return;
   unsigned at = 0;
 #pragma unroll 16
   for (int s = 0; s < steps; ++s) at = *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(next) + at);
-  out[0] = float(at / 4);
+  out[0] = float(at / 128);
 }
-void launch_shared(const Problem& p) {
-  softmax::device::launch(chase_shared, {.blocks = 1, .threads = unsigned(p.block), .stream = p.stream}, p.in, p.out,
-                          steps(p));
-}
-Want word_of_shared(const Input&, std::int64_t, const Problem& p) {
-  std::int64_t at = 0;
-  for (int s = 0; s < steps(p); ++s) at = after(at, kWords);
-  return {double(at), 0};
-}
-
 __global__ void count_up(const float* in, float* out, int steps) {
   const float one = in[0];
   float v = 0;
 #pragma unroll 16
   for (int s = 0; s < steps; ++s) v = fmaf(v, one, one);
-  out[threadIdx.x] = v;
+  out[0] = v;
 }
-void launch_count(const Problem& p) {
-  softmax::device::launch(count_up, {.blocks = 1, .threads = unsigned(p.block), .stream = p.stream}, p.in, p.out,
+template <void (*kKernel)(const float*, float*, int)>
+void launch_alone(const Problem& p) {
+  softmax::device::launch(kKernel, {.blocks = 1, .threads = unsigned(p.block), .stream = p.stream}, p.in, p.out,
                           steps(p));
 }
-Cost cost_of_counting(const Problem& p) { return {.elements = p.block, .outputs = p.block, .operations = steps(p)}; }
+Cost cost_of_counting(const Problem& p) { return {.elements = 1, .outputs = 1, .operations = steps(p)}; }
 std::uint32_t ones(std::int64_t, const Problem&) { return 0x3f800000; }
 Want counted(const Input&, std::int64_t, const Problem& p) { return {double(steps(p)), 0}; }
 
 }  // namespace
 
-SOFTMAX_STUDY("latency", .variants = {{"register", "v = v * a + b", launch_count}}, .blocks = {32},
+SOFTMAX_STUDY("latency", .variants = {{"register", "v = v * a + b", launch_alone<count_up>}}, .blocks = {1},
               .modes = {softmax::Mode::hot}, .cost = cost_of_counting, .expected = counted, .word = ones)
-SOFTMAX_STUDY("latency", .variants = {{"shared", "an offset leads to the next, in shared memory", launch_shared}},
-              .axes = {{"set", {4 * kWords}}}, .blocks = {32}, .modes = {softmax::Mode::hot}, .cost = cost,
-              .expected = word_of_shared)
+SOFTMAX_STUDY("latency",
+              .variants = {{"shared", "an offset leads to the next, in shared memory", launch_alone<chase_shared>}},
+              .axes = {{"set", {128 * kNodes}}}, .blocks = {32}, .modes = {softmax::Mode::hot}, .cost = cost,
+              .expected = node)
 SOFTMAX_STUDY("latency",
               .variants = {{"global", "a pointer leads to the next", launch_chase<false, true>},
                            {"global-cg", "the same past L1, by ld.cg", launch_chase<true, true>}},

@@ -90,6 +90,15 @@ float Input::operator()(std::int64_t index) const {
   return experiment.word ? std::bit_cast<float>(experiment.word(index, problem)) : noise(kSeed, std::uint64_t(index));
 }
 
+double Input::max(std::int64_t first, std::int64_t count) const {
+  if (first != max_of_first) {
+    max_of_first = first;
+    last_max = (*this)(first);
+    for (std::int64_t i = 1; i < count; ++i) last_max = std::fmax(last_max, (*this)(first + i));
+  }
+  return last_max;
+}
+
 std::vector<Row> rows(const Experiment& e) {
   Problem p;
   p.simulated = e.machine().simulated();

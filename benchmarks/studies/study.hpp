@@ -30,9 +30,9 @@ struct Cost {
 };
 
 struct Variant {
-  const char* name;  // the version of the row's name: lower case and '-'
-  const char* idea;
-  void (*launch)(const Problem&);
+  const char* name = nullptr;  // the version of the row's name: lower case and '-'
+  const char* idea = nullptr;
+  void (*launch)(const Problem&) = nullptr;
   bool cuda_only = false;
 };
 
@@ -63,6 +63,10 @@ struct Input {
   const Experiment& experiment;
   const Problem& problem;
   float operator()(std::int64_t index) const;
+  double max(std::int64_t first, std::int64_t count) const;  // of in[first] and those behind it
+
+  mutable std::int64_t max_of_first = -1;  // what max() said last
+  mutable double last_max = 0;
 };
 struct Want {
   double value, tolerance;  // |got - value| may be so large
