@@ -11,12 +11,11 @@ namespace cg = cooperative_groups;
 namespace {
 
 using namespace softmax::studies;
-constexpr unsigned kAll = 0xffffffffu;
 
 // Over a warp. All lanes get the result.
 struct Shuffle {
   static __device__ float warp(float v) {
-    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(kAll, v, step);
+    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(0xffffffffu, v, step);
     return v;
   }
 };
@@ -88,19 +87,17 @@ __global__ void chain(const float* in, float* out, int count) {
   for (int c = 0; c < k; ++c) out[first + c * blockDim.x] = v[c];
 }
 
-// Blocks do the same, on multiprocessors of their own.
-constexpr unsigned blocks(const Problem& p) { return p.simulated ? 2 : 32; }
+constexpr unsigned kBlocks = 2;  // do the same, on multiprocessors of their own
 constexpr int count(const Problem& p) { return p.simulated ? 3 : p.block < 256 ? 8192 : 2048; }
 
 template <template <int, class> class Block, class Way = Shuffle>
 void launch(const Problem& p) {
   softmax::device::launch(p.arg[0] == 1 ? chain<Block<1, Way>, 1> : chain<Block<4, Way>, 4>,
-                          {.blocks = blocks(p), .threads = unsigned(p.block), .stream = p.stream}, p.in, p.out,
-                          count(p));
+                          {.blocks = kBlocks, .threads = unsigned(p.block), .stream = p.stream}, p.in, p.out, count(p));
 }
 
 Cost cost(const Problem& p) {
-  const std::int64_t values = blocks(p) * p.arg[0] * p.block;
+  const std::int64_t values = kBlocks * p.arg[0] * p.block;
   return {.elements = values, .outputs = values, .operations = count(p) * p.arg[0]};
 }
 
