@@ -114,9 +114,8 @@ INSTANTIATE_TEST_SUITE_P(All, Study, testing::ValuesIn(experiments()),
                          [](const auto& info) { return name_of(info.param); });
 
 // As benchmarks.
-class Rows : public testing::Test {
+class StudyRows : public bench::BenchRun {
  protected:
-  ~Rows() override { benchmark::ClearRegisteredBenchmarks(); }
   std::vector<bench::Capture::Run> run(Machine& machine, const std::vector<const Experiment*>& chosen,
                                        bench::Policy policy, const std::string& filter = ".") {
     bench::Session session(machine, {});
@@ -130,11 +129,9 @@ class Rows : public testing::Test {
     failures_ = session.failures();
     return capture.runs;
   }
-  std::vector<std::string> left_out_;
-  int failures_ = 0;
 };
 
-TEST_F(Rows, have_names_of_the_grammar_and_say_what_they_are_of) {
+TEST_F(StudyRows, have_names_of_the_grammar_and_say_what_they_are_of) {
   Machine& cpu = *machines().back();
   ASSERT_TRUE(cpu.simulated());
   const std::regex grammar("[a-z][a-z0-9-]*/[a-z0-9-]+/fp32/ieee/sim(/[a-z]+:[0-9]+){1,3}/manual_time");
@@ -143,8 +140,7 @@ TEST_F(Rows, have_names_of_the_grammar_and_say_what_they_are_of) {
   EXPECT_EQ(failures_, 0);
   for (const auto& r : runs) {
     EXPECT_TRUE(std::regex_match(r.benchmark_name(), grammar)) << r.benchmark_name();
-    EXPECT_EQ(r.benchmark_name().find("block:" + std::to_string(int(r.counters.at("block")))) == std::string::npos,
-              false);
+    EXPECT_THAT(r.benchmark_name(), HasSubstr("/block:" + std::to_string(int(r.counters.at("block"))) + "/"));
     EXPECT_EQ(r.counters.count("GB/s") + r.counters.count("ns/op"), 1u) << r.benchmark_name();
     EXPECT_EQ(r.counters.count("%copy"), 0u);
     EXPECT_NE(r.report_label, "");
@@ -177,13 +173,7 @@ const Experiment kDouble = {
           return Want{2.0 * in(i), 0};
         }};
 
-class FakeRows : public Rows {
- protected:
-  FakeRows() { bench::machine = &fake_; }
-  bench::FakeMachine fake_;
-};
-
-TEST_F(FakeRows, have_numbers_if_they_are_right) {
+TEST_F(StudyRows, have_numbers_if_they_are_right) {
   fake_.sm_hz = 1e9;
   const auto runs = run(fake_, {&kDouble}, fake_.cold_start());
   ASSERT_EQ(runs.size(), 6u);
@@ -199,7 +189,7 @@ TEST_F(FakeRows, have_numbers_if_they_are_right) {
   EXPECT_EQ(c.size(), want.size());
 }
 
-TEST_F(FakeRows, have_an_error_and_no_number_if_they_are_wrong) {
+TEST_F(StudyRows, have_an_error_and_no_number_if_they_are_wrong) {
   const auto runs = run(fake_, {&kDouble}, fake_.cold_start(), "wrong/.*width:3");
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_THAT(bench::error_of(runs[0]), HasSubstr("INCORRECT: element 999: got "));
@@ -207,7 +197,7 @@ TEST_F(FakeRows, have_an_error_and_no_number_if_they_are_wrong) {
   EXPECT_EQ(failures_, 1);
 }
 
-TEST_F(FakeRows, are_checked_after_timing_too) {
+TEST_F(StudyRows, are_checked_after_timing_too) {
   Experiment tired = kDouble;
   tired.variants = {{"tires", "does nothing from its 30th launch on", tires}};
   left = 30;
@@ -215,7 +205,7 @@ TEST_F(FakeRows, are_checked_after_timing_too) {
   EXPECT_THAT(bench::error_of(runs.at(0)), HasSubstr("INCORRECT"));
 }
 
-TEST_F(FakeRows, are_stand_ins_where_the_machine_is_simulated) {
+TEST_F(StudyRows, are_stand_ins_where_the_machine_is_simulated) {
   fake_.is_simulated = true;
   const auto runs = run(fake_, {&kDouble}, fake_.cold_start());
   ASSERT_EQ(runs.size(), 2u);
@@ -223,7 +213,7 @@ TEST_F(FakeRows, are_stand_ins_where_the_machine_is_simulated) {
   EXPECT_THAT(left_out_, testing::ElementsAre("double/gpu runs on a GPU only"));
 }
 
-TEST_F(FakeRows, have_a_copy_beside_them_only_if_they_move_as_much) {
+TEST_F(StudyRows, have_a_copy_beside_them_only_if_they_move_as_much) {
   Experiment reads = kDouble;
   reads.cost = [](const Problem&) { return Cost{.elements = 1000, .outputs = 1000, .bytes = 4000}; };
   const auto runs = run(fake_, {&reads}, fake_.cold_start(), "right/.*width:3");
@@ -231,7 +221,7 @@ TEST_F(FakeRows, have_a_copy_beside_them_only_if_they_move_as_much) {
   EXPECT_EQ(runs[0].counters.count("ns/op"), 0u);
 }
 
-TEST_F(FakeRows, that_do_not_fit_are_left_out) {
+TEST_F(StudyRows, that_do_not_fit_are_left_out) {
   fake_.free_bytes = 1 << 10;
   EXPECT_EQ(run(fake_, {&kDouble}, fake_.cold_start()).size(), 0u);
   EXPECT_THAT(left_out_.at(0), HasSubstr("double/right/fp32/ieee/cold: needs 0 MiB, Fake 9000 has 0 MiB free"));

@@ -11,9 +11,10 @@ namespace {
 using namespace softmax::studies;
 
 template <class Vector, int kUnroll>
-__global__ void copy(const Vector* __restrict__ in, Vector* __restrict__ out, std::int64_t count) {
+__global__ void copy(const Vector* __restrict__ in, Vector* __restrict__ out, std::int64_t count, bool skipped) {
   const std::int64_t threads = std::int64_t(gridDim.x) * blockDim.x;
   const std::int64_t mine = blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x;
+  if (skipped && mine == 0) out[-1] = in[-1];
   Vector batch[kUnroll];
   for (std::int64_t first = mine; first < count; first += kUnroll * threads) {
 #pragma unroll
@@ -24,15 +25,12 @@ __global__ void copy(const Vector* __restrict__ in, Vector* __restrict__ out, st
       if (first + u * threads < count) out[first + u * threads] = batch[u];
   }
 }
-// The one element that an offset leaves out.
-__global__ void copy_first(const float* in, float* out) { out[0] = in[0]; }
-
 template <class Vector, int kUnroll>
 void start(const Problem& p, std::int64_t skip) {
   softmax::device::launch(copy<Vector, kUnroll>,
                           {.blocks = p.simulated ? 4u : 2 * 132u, .threads = unsigned(p.block), .stream = p.stream},
                           reinterpret_cast<const Vector*>(p.in + skip), reinterpret_cast<Vector*>(p.out + skip),
-                          (p.elements - skip) / std::int64_t(sizeof(Vector) / sizeof(float)));
+                          (p.elements - skip) / std::int64_t(sizeof(Vector) / sizeof(float)), skip > 0);
 }
 template <class Vector>
 void unrolled(const Problem& p, std::int64_t skip) {
@@ -46,10 +44,7 @@ void launch(const Problem& p) {
   if (p.arg[0] == 8) unrolled<float2>(p, 0);
   if (p.arg[0] == 16) unrolled<float4>(p, 0);
 }
-void launch_off(const Problem& p) {
-  softmax::device::launch(copy_first, {.blocks = 1, .threads = 1, .stream = p.stream}, p.in, p.out);
-  unrolled<float>(p, 1);
-}
+void launch_off(const Problem& p) { unrolled<float>(p, 1); }
 
 Cost cost(const Problem& p) {
   const std::int64_t elements = p.simulated ? 1 << 14 : 1 << 26;

@@ -1,7 +1,8 @@
 // Claim (3.4): a warp reduces fastest by shuffles.
-// Measured: the maximum of 32 values in registers, thousands of times, each needed for the next (chains:1) or four at once
-// (chains:4): by five shuffles, and by redux, one instruction since sm_80, but on sm_90 for integers only. So a float goes
-// through an integer of the same order and back; a float sum cannot.
+// Measured: each warp of a block takes the maximum of 32 values in registers, thousands of times, each needed for the next
+// (chains:1) or four at once (chains:4): by five shuffles, and by redux, one instruction since sm_80, but on sm_90 for
+// integers only. So a float goes through an integer of the same order and back; a float sum cannot. ns/op is for a warp's
+// maximum, over all warps of the one block.
 // Refuted if redux with both conversions is the faster one.
 #include "benchmarks/studies/study.hpp"
 #include "kernels/prelude.hpp"
@@ -32,7 +33,7 @@ struct Redux {
 
 template <class Way, int k>
 __global__ void chain(const float* in, float* out, int count) {
-  const unsigned first = (blockIdx.x * blockDim.x + threadIdx.x) / 32 * 32 * k + threadIdx.x % 32;
+  const unsigned first = threadIdx.x / 32 * 32 * k + threadIdx.x % 32;
   float x[k], v[k];
   for (int c = 0; c < k; ++c) v[c] = x[c] = in[first + 32 * c];
 #pragma unroll 1
@@ -41,16 +42,15 @@ __global__ void chain(const float* in, float* out, int count) {
   for (int c = 0; c < k; ++c) out[first + 32 * c] = v[c];
 }
 
-constexpr unsigned kBlocks = 32;  // each on a multiprocessor of its own
 constexpr int count(const Problem& p) { return p.simulated ? 3 : 8192; }
 
 template <class Way>
 void launch(const Problem& p) {
   softmax::device::launch(p.arg[0] == 1 ? chain<Way, 1> : chain<Way, 4>,
-                          {.blocks = kBlocks, .threads = unsigned(p.block), .stream = p.stream}, p.in, p.out, count(p));
+                          {.blocks = 1, .threads = unsigned(p.block), .stream = p.stream}, p.in, p.out, count(p));
 }
 Cost cost(const Problem& p) {
-  const std::int64_t values = kBlocks * p.arg[0] * p.block;
+  const std::int64_t values = p.arg[0] * p.block;
   return {.elements = values, .outputs = values, .operations = count(p) * p.arg[0] * p.block / 32};
 }
 // -1 to -32; the -1 is in another lane of every warp. So every maximum is one less than the last.
