@@ -14,34 +14,12 @@
 namespace softmax::bench {
 namespace {
 
-// A NaN or an infinity in JSON breaks its readers.
-void put(benchmark::State& st, const std::string& key, double value) {
-  if (std::isfinite(value)) st.counters[key] = value;
-}
-
-// A user's larger --benchmark_min_time arrives as a number of iterations, above the first round's 1.
-std::int64_t at_least(const benchmark::State& st) { return st.max_iterations > 1 ? st.max_iterations : 0; }
-
 // 1.7.1 stops the program where two repetitions differ in their iterations: one that enters the loop counts as many as
 // the others.
 void end_in_error(benchmark::State& st, const std::string& why) {
   st.SkipWithError(why.c_str());
   while (st.KeepRunningBatch(st.max_iterations)) {
   }
-}
-
-void add(Registered& all, std::unique_ptr<Case> made, const std::string& name, std::vector<std::string> arg_names,
-         std::vector<std::int64_t> args) {
-  Case* c = made.get();
-  all.cases.push_back(std::move(made));
-  c->name = name;
-  for (std::size_t i = 0; i < args.size(); ++i) c->name += "/" + arg_names[i] + ":" + std::to_string(args[i]);
-  c->name += "/manual_time";
-  benchmark::RegisterBenchmark(name.c_str(), [c](benchmark::State& st) { c->enter(st); })
-      ->ArgNames(std::move(arg_names))
-      ->Args(std::move(args))
-      ->Unit(benchmark::kMicrosecond)
-      ->UseManualTime();
 }
 
 // An error is one line of the table; a machine's report may have several.
@@ -83,23 +61,44 @@ std::string text(Shape shape) { return std::to_string(shape.rows) + " x " + std:
 
 }  // namespace
 
+void add(Registered& all, std::unique_ptr<Line> made, const std::string& name, std::vector<std::string> arg_names,
+         std::vector<std::int64_t> args) {
+  Line* line = made.get();
+  all.cases.push_back(std::move(made));
+  line->name = name;
+  for (std::size_t i = 0; i < args.size(); ++i) line->name += "/" + arg_names[i] + ":" + std::to_string(args[i]);
+  line->name += "/manual_time";
+  benchmark::RegisterBenchmark(name.c_str(), [line](benchmark::State& st) { line->enter(st); })
+      ->ArgNames(std::move(arg_names))
+      ->Args(std::move(args))
+      ->Unit(benchmark::kMicrosecond)
+      ->UseManualTime();
+}
+
+// A NaN or an infinity in JSON breaks its readers.
+void Line::put(benchmark::State& st, const std::string& key, double value) {
+  if (std::isfinite(value)) st.counters[key] = value;
+}
+
+// A user's larger --benchmark_min_time arrives as a number of iterations, above the first round's 1.
+std::int64_t Line::at_least(const benchmark::State& st) { return st.max_iterations > 1 ? st.max_iterations : 0; }
+
 // One batch of all the iterations that the library asks for, 1 unless --benchmark_min_time is given: real_time is the
 // median. Not the number of samples: 1.7.1 aborts when two repetitions differ in their iterations, and samples do.
-void Case::hand_over(benchmark::State& st, const Measured& m) {
+void Line::hand_over(benchmark::State& st, const Measured& m, std::int64_t bytes) {
   const Summary& s = m.work;
   const auto iterations = st.max_iterations;
   while (st.KeepRunningBatch(iterations)) st.SetIterationTime(s.median * double(iterations));
-  put(st, "us/token", s.median * 1e6 / double(shape_.rows));
-  put(st, "GB/s", double(shape_.bytes()) / s.median / 1e9);
+  if (bytes > 0) {
+    put(st, "GB/s", double(bytes) / s.median / 1e9);
+    put(st, "bytes", double(bytes));
+  }
   put(st, "us", s.median * 1e6);
   put(st, "us_min", s.min * 1e6);
   put(st, "us_p25", s.p25 * 1e6);
   put(st, "us_p75", s.p75 * 1e6);
   put(st, "n", s.n);
   put(st, "ci%", s.ci_percent);
-  put(st, "bytes", double(shape_.bytes()));
-  put(st, "N", double(shape_.rows));
-  put(st, "C", double(shape_.cols));
   if (session_.samples) put(st, "samples_at", double(session_.samples->append(m)));
   if (session_.machine().simulated()) return;  // what follows says something of a GPU
   put(st, "noisy", m.noisy);
@@ -109,8 +108,8 @@ void Case::hand_over(benchmark::State& st, const Measured& m) {
     put(st, "us_copy", m.copy.median * 1e6);
     put(st, "%copy", 100 * m.copy.median / s.median);
   }
-  if (const double peak = session_.machine().peak_bandwidth(); peak > 0)
-    put(st, "%peak", 100 * double(shape_.bytes()) / s.median / peak);
+  if (const double peak = session_.machine().peak_bandwidth(); peak > 0 && bytes > 0)
+    put(st, "%peak", 100 * double(bytes) / s.median / peak);
   if (m.sm_hz > 0) put(st, "sm_mhz", m.sm_hz / 1e6);
   if (m.throttle_reasons) put(st, "throttle_reasons", double(*m.throttle_reasons));
   if (mode_ == Mode::graph || mode_ == Mode::graph_hot) {
@@ -119,12 +118,18 @@ void Case::hand_over(benchmark::State& st, const Measured& m) {
   }
 }
 
-void Case::fail(benchmark::State& st, const std::string& why) {
+void Line::hand_over(benchmark::State& st, const LaunchInfo& info) {
+  put(st, "smem", double(info.shared_bytes));
+  if (info.registers) put(st, "regs", *info.registers);
+  if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
+}
+
+void Line::fail(benchmark::State& st, const std::string& why) {
   session_.fail();
   end_in_error(st, one_line(why));
 }
 
-void Case::enter(benchmark::State& st) {
+void Line::enter(benchmark::State& st) {
   Progress* const progress = session_.progress;
   try {
     stop_if_interrupted();
@@ -136,7 +141,7 @@ void Case::enter(benchmark::State& st) {
   }
 }
 
-void Case::profile(benchmark::State& st, const std::function<void()>& launch) {
+void Line::profile(benchmark::State& st, const std::function<void()>& launch) {
   Machine& machine = session_.machine();
   if (mode_ == Mode::cold) machine.time([](int) {}, 1, {.mode = Mode::cold, .flush = session_.flush});
   machine.profiled(name, launch);
@@ -144,25 +149,33 @@ void Case::profile(benchmark::State& st, const std::function<void()>& launch) {
   put(st, "profiled", 1);
 }
 
+void Line::SetUp(benchmark::State& st) {
+  prepared_ = false;
+  try {
+    prepare();
+    prepared_ = true;
+  } catch (const std::exception& e) {
+    fail(st, e.what());
+  }
+}
+
+void Line::BenchmarkCase(benchmark::State& st) {
+  if (!prepared_) return;  // SetUp failed; 1.7.1 runs the body all the same
+  try {
+    measure(st);
+  } catch (const std::exception& e) {
+    fail(st, e.what());
+  }
+}
+
+void Case::hand_over(benchmark::State& st, const Measured& m) {
+  Line::hand_over(st, m, shape_.bytes());
+  put(st, "us/token", m.work.median * 1e6 / double(shape_.rows));
+  put(st, "N", double(shape_.rows));
+  put(st, "C", double(shape_.cols));
+}
+
 std::string Case::on_file() const { return shape_.file ? " @ " + session_.input().file_name : ""; }
-
-void Case::SetUp(benchmark::State& st) {
-  workspace_ = nullptr;
-  try {
-    workspace_ = &session_.workspace(shape_, sets_);
-  } catch (const std::exception& e) {
-    fail(st, e.what());
-  }
-}
-
-void Case::BenchmarkCase(benchmark::State& st) {
-  if (!workspace_) return;  // SetUp failed; 1.7.1 runs the body all the same
-  try {
-    measure(st, *workspace_);
-  } catch (const std::exception& e) {
-    fail(st, e.what());
-  }
-}
 
 double KernelCase::verify(Workspace& ws) {
   const Verdict verdict = bench::verify(ws, session_.expected(ws), kernel_.traits(), block_);
@@ -214,9 +227,7 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   put(st, "max_ulp", max_ulp);
   if (kernel_.version() > 0) {  // of another's launches the machine knows nothing
     put(st, "version", kernel_.version());
-    put(st, "smem", double(info.shared_bytes));
-    if (info.registers) put(st, "regs", *info.registers);
-    if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
+    Line::hand_over(st, info);
   }
   for (const auto& [key, value] : traced) put(st, key, value);
   count(st, [&] { launch(0); });
@@ -231,8 +242,8 @@ void CopyCase::measure(benchmark::State& st, Workspace& ws) {
   put(st, "bytes_moved", double(shape_.bytes()));
 }
 
-std::string case_name(const Session& session, std::string_view version, Mode mode) {
-  return "softmax/" + std::string(version) + "/fp32/" + std::string(session.machine().math()) + "/" +
+std::string case_name(const Session& session, std::string_view version, Mode mode, std::string_view operation) {
+  return std::string(operation) + "/" + std::string(version) + "/fp32/" + std::string(session.machine().math()) + "/" +
          std::string(session.mode(mode));
 }
 

@@ -12,38 +12,60 @@
 
 namespace softmax::bench {
 
-// One line of a result file. Its workspace is looked up in SetUp, never made in the timed function.
-class Case : public benchmark::Fixture {
+// One line of a result file: what all of them have in common.
+class Line : public benchmark::Fixture {
  public:
-  Case(Session& session, Shape shape, Mode mode, int sets)
-      : session_(session), shape_(shape), mode_(mode), sets_(sets) {}
+  Line(Session& session, Mode mode, int sets) : session_(session), mode_(mode), sets_(sets) {}
   using benchmark::Fixture::SetUp;
   void SetUp(benchmark::State&) override;
   // What the library calls. Once interrupted() it does nothing but end in the error kInterrupted.
   void enter(benchmark::State&);
-  double size() const { return double(shape_.bytes()); }  // for a guess at its time, beside others
+  virtual double size() const = 0;  // bytes, for a guess at its time beside others
 
   std::string name;  // whole, as the library has it
 
  protected:
   void BenchmarkCase(benchmark::State&) override;
-  // Measures, and hands time and counters over. What it throws becomes the case's error.
-  virtual void measure(benchmark::State&, Workspace&) = 0;
+  // Looks memory up; what is made in the timed function would be made again and again. Its error becomes the line's.
+  virtual void prepare() = 0;
+  // Measures, and hands time and counters over. What it throws becomes the line's error.
+  virtual void measure(benchmark::State&) = 0;
 
-  std::string on_file() const;  // " @ FILE" behind a label, if the shape's data are a file's
-
-  // Time, counters that every row has, and the raw samples.
-  void hand_over(benchmark::State&, const Measured&);
+  // Time, counters that every row has, and the raw samples. `bytes` is what a launch moves, or 0.
+  void hand_over(benchmark::State&, const Measured&, std::int64_t bytes);
+  // Registers, shared memory and occupancy of the machine's last launch.
+  static void hand_over(benchmark::State&, const LaunchInfo&);
+  static void put(benchmark::State&, const std::string& key, double value);  // if it is finite, as JSON must be
+  static std::int64_t at_least(const benchmark::State&);                     // samples that the user insists on
   // In place of measuring, if a session profiles: one launch, with a cold cache where the mode says so.
   void profile(benchmark::State&, const std::function<void()>& launch);
 
   Session& session_;
-  Shape shape_;
   Mode mode_;
   int sets_;
 
  private:
   void fail(benchmark::State&, const std::string& why);
+  bool prepared_ = false;
+};
+
+// A line about one shape.
+class Case : public Line {
+ public:
+  Case(Session& session, Shape shape, Mode mode, int sets) : Line(session, mode, sets), shape_(shape) {}
+  double size() const override { return double(shape_.bytes()); }
+
+ protected:
+  void prepare() override { workspace_ = &session_.workspace(shape_, sets_); }
+  void measure(benchmark::State& st) override { measure(st, *workspace_); }
+  virtual void measure(benchmark::State&, Workspace&) = 0;
+
+  std::string on_file() const;  // " @ FILE" behind a label, if the shape's data are a file's
+  void hand_over(benchmark::State&, const Measured&);
+
+  Shape shape_;
+
+ private:
   Workspace* workspace_ = nullptr;
 };
 
@@ -76,12 +98,14 @@ inline constexpr const char* kInterrupted = "interrupted";
 
 // "softmax/V6/fp32/ieee/cold": operation, version (or "copy"), data type, math, mode. Google Benchmark adds the
 // arguments.
-std::string case_name(const Session&, std::string_view version, Mode);
+std::string case_name(const Session&, std::string_view version, Mode, std::string_view operation = "softmax");
 
 struct Registered {
-  std::vector<std::unique_ptr<Case>> cases;  // must outlive the run
+  std::vector<std::unique_ptr<Line>> cases;  // must outlive the run
   std::vector<std::string> left_out;         // for each shape or kernel that was not registered: which, and why
 };
+void add(Registered&, std::unique_ptr<Line>, const std::string& name, std::vector<std::string> arg_names,
+         std::vector<std::int64_t> args);
 // Registers by shape, version, block: what a kernel does not support is left out, and so is a shape that does not fit,
 // or that would not be honest in its mode.
 Registered register_cases(Session&, const std::vector<Point>&, std::span<const Kernel* const>);

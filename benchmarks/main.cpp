@@ -25,6 +25,7 @@
 #include "benchmarks/progress.hpp"
 #include "benchmarks/reporter.hpp"
 #include "benchmarks/session.hpp"
+#include "benchmarks/studies/cases.hpp"
 #include "benchmarks/sweep.hpp"
 #include "benchmarks/trace.hpp"
 
@@ -221,7 +222,8 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
     else
       note("left out: cudnn: " + peer.why_not);
   }
-  const Registered registered = register_cases(session, wanted.points, measured);
+  Registered registered = register_cases(session, wanted.points, measured);
+  if (wanted.suite == name(Suite::studies)) studies::register_studies(session, registered);
   for (const std::string& line : registered.left_out) note("left out: " + line);
   for (const auto& [shape, mode, blocks] : wanted.points)
     if (machine.simulated() && rows_to_trace(shape) < shape.rows)

@@ -63,9 +63,12 @@ void Session::warm(const Work& launch) {
   warm_ = true;
 }
 
-Measured Session::time(Workspace& ws, const Work& work, Mode mode, std::int64_t at_least) {
+Measured Session::time(Workspace& ws, const Work& work, Mode mode, std::int64_t at_least, bool beside_copy) {
   const Timing timing{.mode = mode, .flush = flush, .sets = ws.sets()};
-  if (machine_.simulated() || machine_.copies() == 0) return measure(machine_, work, nullptr, timing, policy, at_least);
+  if (!beside_copy || machine_.simulated() || machine_.copies() == 0) {
+    warm(work);
+    return measure(machine_, work, nullptr, timing, policy, at_least);
+  }
   const auto copy = [&, way = best_copy(ws, mode)](int set) { ws.copy(way, set); };
   return measure(machine_, work, copy, timing, policy, at_least);
 }

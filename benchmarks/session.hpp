@@ -53,8 +53,11 @@ class Session {
   Workspace& workspace(Shape, int sets = 1);
   Expected& expected(const Workspace&);
 
-  // Times one piece of work, and the machine's fastest copy of the same bytes in turn with it.
-  Measured time(Workspace&, const Work&, Mode, std::int64_t at_least);
+  // The next case gets memory of its own: what this one left in it is not what others expect.
+  void drop_workspace() { workspace_.reset(); }
+
+  // Times one piece of work, and the machine's fastest copy of the workspace's bytes in turn with it, unless told not to.
+  Measured time(Workspace&, const Work&, Mode, std::int64_t at_least, bool beside_copy = true);
   // The same of that copy itself: it is held against itself.
   Measured time_copy(Workspace&, Mode, std::int64_t at_least);
   // Empty if every set holds what set 0 holds after a launch on each, else which does not.

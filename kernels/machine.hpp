@@ -25,10 +25,11 @@ std::string to_string(const Schedule&);
 // What one launch asked of the machine.
 struct LaunchInfo {
   std::int64_t blocks = 0;
-  int threads = 0;                   // a block
-  std::int64_t shared_bytes = 0;     // a block, static and dynamic
-  std::optional<int> registers;      // a thread; unknown on the CPU device
-  std::optional<int> blocks_per_sm;  // resident at once
+  int threads = 0;                      // a block
+  std::int64_t shared_bytes = 0;        // a block, static and dynamic
+  std::optional<int> registers;         // a thread; unknown on the CPU device
+  std::optional<int> local_bytes = {};  // a thread: what its registers could not hold
+  std::optional<int> blocks_per_sm;     // resident at once
 };
 
 // How closely a checking machine watches the loads and stores of kernels.

@@ -229,6 +229,7 @@ class Gpu final : public Machine {
             .threads = threads,
             .shared_bytes = std::int64_t(attributes.sharedSizeBytes + g.shared),
             .registers = attributes.numRegs,
+            .local_bytes = int(attributes.localSizeBytes),
             .blocks_per_sm = resident};
   }
 

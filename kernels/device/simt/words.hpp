@@ -181,6 +181,13 @@ SIMT_WORD T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, si
   const int lane = simt_words::lane(), last = lane | (width - 1), source = lane ^ bits;
   return simt_words::shuffle(mask, value, source > last ? lane : source, width, where);
 }
+// Of a whole warp; it counts as five shuffles.
+template <class T>
+SIMT_WORD T __reduce_max_sync(unsigned mask, T value, simt_words::Where where = {}) {
+  for (int bits = 16; bits > 0; bits /= 2)
+    if (const T other = __shfl_xor_sync(mask, value, bits, 32, where); value < other) value = other;
+  return value;
+}
 SIMT_WORD unsigned __ballot_sync(unsigned mask, int predicate, simt_words::Where where = {}) {
   return simt_words::ballot(mask, predicate != 0, where);
 }
