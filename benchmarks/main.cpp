@@ -241,6 +241,11 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
          std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
     return 1;
   }
+  constexpr double kMost = 10000;  // hours; and the library's time to list them grows with their square
+  if (count > kMost)
+    throw UsageError(std::to_string(std::int64_t(count)) + " benchmarks: at most " +
+                     std::to_string(std::int64_t(kMost)) +
+                     " in a run; --benchmark_filter or the sweep's block chooses");
   if (lists(arguments)) {
     benchmark::RunSpecifiedBenchmarks();
     return 0;
@@ -263,6 +268,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   const Signals signals;
   bool good = true;
   try {
+    if (!machine.simulated() && !options.profile) progress.start();
     if (!options.profile) {
       auto ours = context(session, wanted.suite, command_line, std::filesystem::path(samples).filename().string());
       if (!machine.simulated() && cudnn(machine).kernel) ours.emplace_back("cudnn", cudnn(machine).version);

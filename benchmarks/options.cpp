@@ -42,8 +42,9 @@ usage: bench [flags]
   --device=gpu|cpu    where to run; default: the GPU if there is one. Times of the CPU device are its simulator's
   --suite=NAME        ladder: the article's shape and the file of attention scores that comes with the project (default)
                       shapes: five widths | atlas: 1 GiB at 16 widths | few-rows: sampling, in graphs | studies
-  --sweep=AXES        shapes of your own; axes N, C, MiB (of input), block, mode, flush, dtype; values a|b, ranges a:b,
-                      a:b:+step, a:b:xfactor, suffixes K and M: --sweep "C=1K:64K:x2,block=32|128,mode=cold|graph"
+  --sweep=AXES        axes N, C, MiB (of input, in place of N), block, mode (cold|hot|graph|graph-hot), dtype (fp32) and
+                      flush (memset|read|none, before each cold one); values a|b, ranges a:b, a:b:+step, a:b:xfactor,
+                      suffixes K and M. What is not named is as in ladder: --sweep "C=1K:64K:x2,block=32|128,mode=hot"
   --input=FILE.npy    the rows of a file instead of noise: 2-D, C order, float32; --sweep may add block, mode, flush
   --explain           on the CPU device: what each source line asks of memory, and which line to fix
   --metrics           on a GPU: hardware counters too, where the driver lets us; the CPU device counts anyway
@@ -59,7 +60,7 @@ Google Benchmark's flags work too, among them
   --benchmark_out=FILE.json          a result file beside it; Ctrl-C keeps what is measured
 
 In the table: %peak of the memory's rated bandwidth, x V1 times faster than V1 at block 32 of the same run, spread half
-the distance of the quartiles; on the CPU device counts a token (a row). noisy: the median is known to less than 0.5 %;
+the distance of the quartiles; on the CPU device counts a token (a row). noisy: the median is not known to 0.5 %;
 throttled: the clocks were slowed; suspect: faster than a copy.
 Exit status: 0; 1: nothing matched, or a kernel was wrong; 2: cannot be obeyed; 130, 143: interrupted, terminated.
 )";

@@ -99,7 +99,9 @@ void Progress::draw() {
     const double of_this = *estimate_.seconds(1, current_.size);
     left = *left - std::min(of_this, drawn_ - current_.start);
   }
-  const std::string text = progress_text(std::min(done_ + 1, total_), total_, short_name(current_.name), left);
+  const std::string text = current_.name.empty()
+                               ? "measuring the roofs"
+                               : progress_text(std::min(done_ + 1, total_), total_, short_name(current_.name), left);
   // A line that wraps could not be taken back.
   *terminal_ << "\r" << text.substr(0, std::size_t(std::max(columns_ - 1, 0))) << "\x1b[K" << std::flush;
   visible_ = true;

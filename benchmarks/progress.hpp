@@ -32,6 +32,7 @@ class Progress {
   // `total` repetitions of `size` together, in any unit; `now` in seconds. `terminal` may be null: it only counts then.
   Progress(std::int64_t total, double size, std::function<double()> now, std::ostream* terminal, int columns = 80);
 
+  void start() { draw(); }  // what comes before the first of them
   void begin(const std::string& name, double size, std::int64_t iterations);
   void tick();   // redraws the line, not too often
   void end();    // of what begin() said; not called for what was given up

@@ -188,6 +188,8 @@ TEST(BenchProgress, DrawsALineAndTakesItBack) {
   };
   Progress progress(
       3, 30, [&] { return now; }, &out);
+  progress.start();
+  EXPECT_EQ(drawn(), "\rmeasuring the roofs\x1b[K");
   progress.begin(name, 10, 1);
   EXPECT_EQ(drawn(), "\r" + line + "\x1b[K");
   progress.tick();
