@@ -8,19 +8,21 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
-SCHEMAS = {"1"}
+SCHEMAS = {"1", "2"}
 CONTEXT = ("device", "git_sha", "date")  # every file has these, beside `schema` and `simulated`
 OPTIONAL = {"git_dirty": "false", "flush": "", "input": "noise"}
-TIMES = ("us", "us_min", "us_p25", "us_p75", "us/token", "GB/s", "%copy", "ci%")
+TIMES = ("us", "us_min", "us_p25", "us_p75", "us/token", "GB/s", "%copy", "ci%", "us_copy", "%peak")
+SINCE_2 = ("sm_mhz", "noisy", "throttled", "suspect", "samples_at")
 LADDER = {"op": "softmax", "dtype": "fp32", "mode": "cold", "N": 8192, "C": 50257, "input": "noise"}
 GRAMMAR = "op/version/dtype/math/mode/N:../C:../block:../manual_time"
 NAME = re.compile(
     r"(?P<op>[a-z]\w*)/(?P<version>V\d+|[a-z][\w-]*)/(?P<dtype>[a-z]+\d+(-[a-z]+\d+)?)"
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
-    r"(?P<args>(/[A-Za-z_]+:\d+)+)(/manual_time)?"
+    r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
 ON_FILE = re.compile(r" @ (.+)$")  # the label of a row whose data are a file's
 # Google Benchmark's own keys, which our columns and counters say again.
@@ -49,7 +51,8 @@ def relative(path):
 def parse_name(name):
     """softmax/V6/fp32/ieee/cold/N:8192/C:50257/block:32/manual_time -> dict of columns.
 
-    Raises ValueError if it is no such name.
+    The arguments of an operation other than softmax, a study, are free: numbers where they are
+    whole ones, else text. Raises ValueError if it is no such name.
     """
     match = NAME.fullmatch(name)
     if not match:
@@ -57,9 +60,12 @@ def parse_name(name):
     columns = match.groupdict()
     for argument in columns.pop("args").split("/")[1:]:
         key, value = argument.split(":")
-        columns[key] = int(value)
-    if "N" not in columns or "C" not in columns:
-        raise ValueError(f"bad name '{name}', N: or C: is missing")
+        columns[key] = int(value) if value.isdecimal() else value
+    if columns["op"] == "softmax":
+        if "N" not in columns or "C" not in columns:
+            raise ValueError(f"bad name '{name}', N: or C: is missing")
+        if not all(isinstance(columns.get(key, 0), int) for key in ("N", "C", "block")):
+            raise ValueError(f"bad name '{name}', N, C and block are whole numbers")
     version = columns["version"]
     columns["number"] = int(version[1:]) if version.startswith("V") else float("nan")
     return columns
@@ -104,6 +110,8 @@ def _rows(path, aggregates):
     simulated = context["simulated"] == "true"
     common = {key: context[key] for key in CONTEXT}
     common |= {key: context.get(key, default) for key, default in OPTIONAL.items()}
+    sidecar = context.get("samples")
+    common["samples"] = relative(Path(path).with_name(sidecar)) if sidecar else ""
     for entry in benchmarks:
         aggregate = entry.get("run_type") == "aggregate"
         if aggregate and not aggregates:
@@ -115,7 +123,7 @@ def _rows(path, aggregates):
             if entry.get("error_occurred"):
                 row = {key: value for key, value in row.items() if key not in TIMES}
                 row["error"] = entry.get("error_message") or "no message"
-            elif "us" not in row or "us/token" not in row:
+            elif "us" not in row or row["op"] == "softmax" and "us/token" not in row:
                 raise ValueError(f"'{entry['name']}' has no counter us or us/token")
             if (row["mode"] == "sim") != simulated:
                 raise ValueError(
@@ -132,18 +140,22 @@ def _rows(path, aggregates):
         yield common | row | {"simulated": simulated, "file": relative(path)}
 
 
-def load(path, *, simulated=False, aggregates=False, pattern="*.json"):
+def load(path, *, simulated=False, aggregates=False, pattern="*.json", op="softmax"):
     """A file, or every file below a folder that matches `pattern` -> one row a benchmark.
 
     Columns: name, op, version ("V6", "copy"), number (6, NaN), dtype, math, mode, N, C, block (NaN
     where there is none), every counter under its JSON key ("us/token", "GB/s", "%copy", ...),
     label, error (None, or why there is no time: then every time is NaN), device, git_sha,
-    git_dirty, date, flush, input, simulated, file. Times are microseconds.
+    git_dirty, date, flush, input, simulated, file, samples (the sidecar's path, or ""). Times are
+    microseconds. What schema 1 lacks is NaN there.
 
-    `aggregates` adds the rows of mean, median, ... (column `aggregate`). The CPU device's times are
-    simulated: its rows are left out, unless `simulated` asks for them, and then the path must hold
-    no others. Raises ResultsError: no file, broken file, unknown schema, bad name, simulated rows
-    mixed with others, nothing left.
+    Rows of other operations are studies, which have arguments of their own and often no us/token:
+    they are left out, so that no ladder or plot need know of them; `op` names another, None takes
+    all. `aggregates` adds the rows of mean, median, ... (column `aggregate`).
+
+    The CPU device's times are simulated: its rows are left out, unless `simulated` asks for them,
+    and then the path must hold no others. Raises ResultsError: no file, broken file, unknown
+    schema, bad name, simulated rows mixed with others, nothing left.
     """
     path = Path(path)
     files = sorted(path.rglob(pattern)) if path.is_dir() else [path]
@@ -155,16 +167,51 @@ def load(path, *, simulated=False, aggregates=False, pattern="*.json"):
         raise ResultsError(
             f"{relative(path)}: simulated times never stand beside a GPU's, and {real} is a GPU's"
         )
-    kept = [row for row in rows if row["simulated"] == simulated]
+    timed = [row for row in rows if row["simulated"] == simulated]
+    kept = [row for row in timed if op in (None, row["op"])]
     if not kept:
         why = "only simulated times (simulated=True reads them)" if rows else "no benchmark"
+        if timed:
+            others = ", ".join(sorted({row["op"] for row in timed}))
+            why = f"no row of {op}, only of {others} (op=None reads them)"
         raise ResultsError(f"{relative(path)}: {why} in {len(files)} file(s)")
     frame = pd.DataFrame(kept)
-    for column in ("block", "error", *TIMES):
+    for column in ("N", "C", "block", "error", *TIMES, *SINCE_2):
         if column not in frame:
             frame[column] = None if column == "error" else float("nan")
     frame["error"] = frame["error"].astype(object).where(frame["error"].notna(), None)
     return frame
+
+
+def samples(row):
+    """A row of `load` -> its samples and its copy's, two arrays of n microseconds, as taken.
+
+    The second is empty where the row has no us_copy. Raises ResultsError: none were kept, the
+    sidecar is missing, too short, or another row's.
+    """
+    at, n = row.get("samples_at"), row.get("n")
+    if not row.get("samples") or at is None or pd.isna(at):
+        raise ResultsError(f"{row['file']}: no samples of {row['name']} were kept")
+    path = ROOT / row["samples"]
+    parts = 1 if pd.isna(row.get("us_copy", np.nan)) else 2
+    at, n = int(at), int(n)
+    try:
+        size = path.stat().st_size // 4
+        if size < at + parts * n:
+            raise ResultsError(
+                f"{row['samples']}: {size} samples, too short for {row['name']}: "
+                f"{parts} times {n} from {at} on"
+            )
+        found = np.fromfile(path, "<f4", parts * n, offset=4 * at).astype(float)
+    except OSError as error:
+        raise ResultsError(f"{row['samples']}: {error.strerror}") from error
+    own, copy = found[:n], found[n:]
+    if not abs(np.median(own) / row["us"] - 1) < 1e-3:  # float32 keeps seven digits
+        raise ResultsError(
+            f"{row['samples']}: not those of {row['name']}: their median is {np.median(own):.6g} "
+            f"us, the row's {row['us']:.6g}"
+        )
+    return own, copy
 
 
 def latest(gpu=None, pattern="*.json", *, simulated=False):

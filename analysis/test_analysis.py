@@ -1,7 +1,6 @@
 """Tests of analysis/: python -m pytest analysis"""
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -13,84 +12,10 @@ import pytest
 
 import results
 import update_ladder
+from testing import write_counted, write_ladder
 
 HERE = results.ROOT / "analysis"
 README = results.ROOT / "README.md"
-COPY_US = 800.0
-
-
-def row(version="V6", math="ieee", mode="cold", block=32, us=1000.0, shape=(8192, 50257), **more):
-    """One benchmark as Google Benchmark 1.7.1 writes it."""
-    n, c = shape
-    at = f"/block:{block}" if block else ""
-    name = f"softmax/{version}/fp32/{math}/{mode}/N:{n}/C:{c}{at}/manual_time"
-    entry = {"name": name, "run_name": name, "run_type": "iteration", "iterations": 1}
-    entry |= {"real_time": us, "cpu_time": us, "time_unit": "us", "label": f"idea of {version}"}
-    entry |= {"us": us, "us/token": us / n, "GB/s": 8 * n * c / us / 1e3, "N": n, "C": c}
-    if mode != "sim":
-        entry["%copy"] = 100 * COPY_US / us
-    if block:
-        entry |= {"block": block, "version": int(version[1:]), "regs": 32}
-    return entry | more
-
-
-def failed(version="V7", **more):
-    zero = {"us": 0.0, "us/token": 0.0, "%copy": 0.0}
-    why = {"error_occurred": True, "error_message": "INCORRECT: row 3"}
-    return row(version, **more) | zero | why
-
-
-def write(path, rows, **context):
-    """A results file; `context` overrides, None leaves a key out."""
-    gpu = {"device": "NVIDIA H200", "device_id": "gpu", "simulated": "false"}
-    build = {"schema": "1", "git_sha": "abc1234", "git_dirty": "false"}
-    context = gpu | build | {"date": "2026-11-29T20:00:00+00:00", "input": "noise"} | context
-    path.parent.mkdir(parents=True, exist_ok=True)
-    context = {key: value for key, value in context.items() if value is not None}
-    path.write_text(json.dumps({"context": context, "benchmarks": rows}))
-    return path
-
-
-def write_sim(path, **context):
-    cpu = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}
-    return write(path, [row(mode="sim")], **cpu, **context)
-
-
-def write_ladder(folder, faster=1.0, **context):
-    """A whole ladder, V1 to V8 in both maths."""
-    for math, factor in (("ieee", 1.0), ("fast", 0.9)):
-        rows = [row("copy", math, block=None, us=COPY_US)]
-        for version in range(1, 9):
-            for block in [32] if version == 3 else [32, 256, 1024]:
-                us = 8000 * block / 32 if version == 1 else 4000 / version + 10000 / block
-                rows.append(row(f"V{version}", math, block=block, us=us * factor / faster))
-        write(folder / f"ladder-{math}.json", rows, math=math, **context)
-
-
-def counted(version, block, **more):
-    """Counters of a row at 16 x 1571, V1 and V5 with a thread a row; see results/README.md."""
-    alone = version in ("V1", "V5")
-    passes = 2 if int(version[1:]) >= 5 else 3
-    each = 32 if alone else 4.5
-    asked = {"ld": 4 * 1571 * passes, "st": 4 * 1571}
-    entry = {"barriers": float(version == "V2") * 13, "shuffles": 12.0 * (not alone)}
-    sectors = {op: bytes / 128 * each for op, bytes in asked.items()}
-    for op, bytes in asked.items():
-        entry[f"smsp__sass_data_bytes_mem_global_op_{op}"] = bytes
-        entry[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}"] = sectors[op]
-        entry[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}"] = 0.5
-    entry["bytes_transferred"] = 32 * sum(sectors.values())
-    entry |= {"x_min": entry["bytes_transferred"] / 8 / 1571, "traced_rows": 16.0}
-    return row(version, mode="sim", block=block, shape=(16, 1571), **entry, **more)
-
-
-def write_counted(folder, **context):
-    """The ladder of the CPU device, V1 to V8, with counters."""
-    blocks = {3: [32]}
-    rows = [counted(f"V{v}", b) for v in range(1, 9) for b in blocks.get(v, [32, 256])]
-    rows.append(row(mode="sim", shape=(16, 128), label="idea of V6 @ scores.npy"))
-    cpu = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}
-    return write(folder / "ladder-ieee.json", rows, **cpu, **context)
 
 
 @pytest.fixture
@@ -109,150 +34,6 @@ def tree(tmp_path, monkeypatch):
     write_counted(tmp_path / "results" / "cpu-device" / "2026-11-29-abc1234")
     monkeypatch.setenv("SOFTMAX_RESULTS", str(tmp_path / "results"))
     return tmp_path
-
-
-# The loader
-
-
-def test_a_label_names_the_file_of_its_row(tmp_path):
-    rows = [row(), row(shape=(16, 128), label="idea of V6 @ scores.npy")]
-    frame = results.load(write(tmp_path / "x.json", rows))
-    assert list(frame["input"]) == ["noise", "scores.npy"]
-
-
-def test_load_gives_one_row_a_benchmark(tmp_path):
-    path = write(tmp_path / "x.json", [row("V6", block=256), row("copy", block=None)])
-    six, copy = results.load(path).to_dict("records")
-    named = [six[key] for key in ("op", "version", "number", "dtype", "math", "mode")]
-    assert named == ["softmax", "V6", 6, "fp32", "ieee", "cold"]
-    assert (six["N"], six["C"], six["block"]) == (8192, 50257, 256)
-    assert (six["us"], six["us/token"], six["%copy"], six["regs"]) == (1000, 1000 / 8192, 80, 32)
-    assert (six["device"], six["git_sha"], six["error"]) == ("NVIDIA H200", "abc1234", None)
-    assert six["date"].startswith("2026-11-29") and six["file"].endswith("x.json")
-    assert copy["version"] == "copy" and np.isnan(copy["number"]) and np.isnan(copy["block"])
-
-
-def test_load_leaves_aggregates_out_unless_asked(tmp_path):
-    mean = row() | {"run_type": "aggregate", "aggregate_name": "mean"}
-    mean["name"] += "_mean"
-    path = write(tmp_path / "x.json", [row(), mean])
-    assert len(results.load(path)) == 1
-    assert list(results.load(path, aggregates=True)["aggregate"].dropna()) == ["mean"]
-
-
-def test_load_keeps_rows_in_error_without_a_time(tmp_path):
-    frame = results.load(write(tmp_path / "x.json", [row(), failed("V7")]))
-    assert frame["error"].tolist() == [None, "INCORRECT: row 3"]
-    assert frame.loc[1, ["us", "us/token", "%copy"]].isna().all()
-    assert results.ladder(frame)["version"].tolist() == ["V6"]
-
-
-def test_simulated_times_are_out_unless_asked(tmp_path):
-    sim = write_sim(tmp_path / "sim.json")
-    assert results.load(sim, simulated=True)["mode"].tolist() == ["sim"]
-    with pytest.raises(results.ResultsError, match="only simulated"):
-        results.load(sim)
-    write(tmp_path / "gpu.json", [row()])
-    assert results.load(tmp_path)["mode"].tolist() == ["cold"]
-    with pytest.raises(results.ResultsError, match="never stand beside"):
-        results.load(tmp_path, simulated=True)
-
-
-@pytest.mark.parametrize(
-    "context, rows, message",
-    [
-        ({"schema": "99"}, [row()], "schema 99, known: 1"),
-        ({"schema": None}, [row()], "schema missing"),
-        ({"device": None}, [row()], "context lacks device"),
-        ({}, [row() | {"name": "softmax/V6/cold"}], "bad name 'softmax/V6/cold'"),
-        ({}, [row(mode="warm")], "bad name"),
-        ({}, [row() | {"name": "softmax/V6/fp32/ieee/cold/N:1/block:32"}], "N: or C: is missing"),
-        ({}, ["text"], "no Google Benchmark file"),
-        ({}, [row(mode="sim")], "simulated: false"),
-        ({"simulated": "true"}, [row()], "simulated: true"),
-        ({}, [{"name": row()["name"]}], "no counter us"),
-        ({}, [row() | {"us": float("nan")}], "NaN is no number"),
-        ({}, [{}], "a benchmark without 'name'"),
-        ({}, [], "no benchmark in 1 file"),
-    ],
-)
-def test_bad_files_are_named_with_the_reason(tmp_path, context, rows, message):
-    with pytest.raises(results.ResultsError, match="x.json: ") as error:
-        results.load(write(tmp_path / "x.json", rows, **context))
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [("{", "not JSON"), ("[]", "no Google Benchmark file"), ("{}", "no Google Benchmark file")],
-)
-def test_broken_json(tmp_path, text, message):
-    (tmp_path / "x.json").write_text(text)
-    with pytest.raises(results.ResultsError, match=f"x.json: {message}"):
-        results.load(tmp_path / "x.json")
-
-
-def test_no_file(tmp_path):
-    with pytest.raises(results.ResultsError, match="No such file"):
-        results.load(tmp_path / "x.json")
-    with pytest.raises(results.ResultsError, match="no \\*.json in it"):
-        results.load(tmp_path)
-
-
-def test_latest_goes_by_the_dates_inside(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOFTMAX_RESULTS", str(tmp_path))
-    with pytest.raises(results.ResultsError, match="no GPU results"):
-        results.latest()
-    write(tmp_path / "a100/2026-12-01-fff/x.json", [row()], date="2026-12-01T09:00:00+00:00")
-    write(tmp_path / "h200/2026-12-01-zzz/x.json", [row()], date="2026-12-01T10:00:00+02:00")
-    write(tmp_path / "h200/2026-12-01-yyy/x.json", [row()], date="2026-12-01T08:30:00+00:00")
-    write(tmp_path / "h200/2026-11-30-aaa/ladder-ieee.json", [row()])
-    write_sim(tmp_path / "cpu/2027-01-01-aaa/x.json", date="2027-01-01T09:00:00+00:00")
-    assert results.latest().name == "2026-12-01-fff"
-    assert results.latest("h200").name == "2026-12-01-yyy"
-    assert results.latest(pattern="ladder-*.json").name == "2026-11-30-aaa"
-    assert results.latest(simulated=True).name == "2027-01-01-aaa"
-    with pytest.raises(results.ResultsError, match="no simulated results.*--device=cpu"):
-        results.latest(pattern="ladder-*.json", simulated=True)
-
-
-def test_ladder_takes_medians_and_one_device(tmp_path):
-    def ladder(path):
-        return results.ladder(results.load(path))
-
-    rows = [row(us=1), row(us=2), row(us=9), row(us=1, shape=(8192, 1024))]
-    assert ladder(write(tmp_path / "x.json", rows))["us"].tolist() == [2]
-    with pytest.raises(results.ResultsError, match="no row of the ladder"):
-        ladder(write(tmp_path / "y.json", rows, input="scores.npy"))
-    write(tmp_path / "y.json", rows, device="NVIDIA A100")
-    with pytest.raises(results.ResultsError, match="several: device NVIDIA A100, NVIDIA H200"):
-        ladder(tmp_path)
-    write(tmp_path / "y.json", rows, git_sha="def5678")
-    with pytest.raises(results.ResultsError, match="several: git_sha abc1234, def5678"):
-        ladder(tmp_path)
-
-
-def test_counters_are_freed_of_the_size(tmp_path):
-    file = write_counted(tmp_path)
-    table = results.counters(results.load(file, simulated=True)).set_index(["version", "block"])
-    assert len(table) == 15
-    one, two = table.loc[("V1", 32)], table.loc[("V2", 256)]
-    assert (one["reads"], one["writes"], one["x_min"]) == (3, 1, 16)  # 32 bytes for each element
-    assert (one["sectors/128 bytes"], two["sectors/128 bytes"]) == (32, 4.5)
-    assert (two["barriers"], two["shuffles"], two["conflicts"]) == (13, 12, 1)
-    with pytest.raises(results.ResultsError, match="no row with counters"):
-        results.counters(results.load(write_sim(tmp_path / "old" / "x.json"), simulated=True))
-    write_counted(tmp_path / "other", git_sha="def5678")
-    frame = results.load(tmp_path, simulated=True, pattern="ladder-*.json")
-    with pytest.raises(results.ResultsError, match="several revisions: abc1234, def5678"):
-        results.counters(frame)
-
-
-def test_article_has_both_baselines():
-    article = results.article().set_index(["version", "block"])
-    assert article.loc["V1", "us/token"].to_dict() == {32: 7.53, 1024: 28.32}
-    assert round(article.loc[("V6", 32), "x32"], 1) == 5.5  # its table
-    assert round(article.loc[("V6", 32), "x1024"]) == 21  # its "about 20 times"
 
 
 # The ladder's tables

@@ -14,19 +14,10 @@ from pathlib import Path
 
 import results
 import sanitize
-import update_ladder
+import tables
 
-CELLS = {"yes": "yes", "no": update_ladder.DASH, "crash": "crash", "timeout": "hang"}
+CELLS = {"yes": "yes", "no": tables.DASH, "crash": "crash", "timeout": "hang"}
 COLUMNS = (sanitize.OURS, *sanitize.TOOLS)
-
-
-def newest():
-    """The newest sanitizer.csv by its folder's date; ResultsError if there is none."""
-    top = results.results_folder()
-    found = sorted(top.glob("*/*/sanitizer.csv"), key=lambda file: file.parent.name)
-    if not found:
-        raise results.ResultsError(f"{results.relative(top)}: no <gpu>/<date>-<sha>/sanitizer.csv")
-    return found[-1]
 
 
 def read(path):
@@ -54,7 +45,7 @@ def body(path, study):
         place = f"[{name}]({fault['file']})" if fault["file"] else name
         cells = [found.get((name, tool), "") for tool in COLUMNS]
         rows.append([f"{place}: {fault['idea']}", kinds[name], *(CELLS.get(c, c) for c in cells)])
-    table = update_ladder.table(["fault", "kind", "CPU device", *sanitize.TOOLS], rows)
+    table = tables.table(["fault", "kind", "CPU device", *sanitize.TOOLS], rows)
     by_tool = ", ".join(f"{tool} {count(faults, tool)}" for tool in sanitize.TOOLS)
     return (
         f"{table}\n\n"
@@ -76,21 +67,13 @@ def main(argv=None):
     parser.add_argument("--root", type=Path, default=results.ROOT, help="the tree to write into")
     args = parser.parse_args(argv)
     readme = args.root / "properties" / "faults" / "README.md"
-    try:
-        text = readme.read_text(encoding="utf-8")
-        table = body(args.csv or newest(), sanitize.study())
-        wanted = update_ladder.between(text, "faults", table, readme)
-    except (results.ResultsError, OSError) as error:
-        print(f"update_faults: {error}", file=sys.stderr)
-        return 2
-    if text == wanted:
-        return 0
-    if args.check:
-        print(f"{results.relative(readme)}: out of date, run python analysis/update_faults.py")
-        return 1
-    readme.write_text(wanted, encoding="utf-8")
-    print(f"{results.relative(readme)}: written")
-    return 0
+
+    def texts():
+        table = body(args.csv or tables.newest("sanitizer.csv"), sanitize.study())
+        old = readme.read_text(encoding="utf-8")
+        return {readme: tables.between(old, "faults", table, readme)}
+
+    return tables.update("update_faults.py", texts, args.check)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 
 import results
+from tables import DASH, between, table, update
 
 REGISTRATION = re.compile(
     r'SOFTMAX_KERNEL\(\s*(\d+)\s*,\s*"[^"]*"\s*,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)'
 )
 COMMENT_OR_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-DASH = "–"
 SHAPE = f"N = {results.LADDER['N']}, C = {results.LADDER['C']}, fp32, L2 cold"
 
 
@@ -66,13 +66,6 @@ def timed(rows, version):
 def times(base, value):
     factor = base / value
     return DASH if math.isnan(factor) else f"{factor:.0f}x" if factor >= 100 else f"{factor:.1f}x"
-
-
-def table(header, rows):
-    """Markdown; the first two columns are text, the rest numbers to the right."""
-    cells = [[str(cell).replace("|", "\\|") for cell in row] for row in [header, *rows]]
-    rule = ["---", "---"] + ["---:"] * (len(header) - 2)
-    return "\n".join("| " + " | ".join(row) + " |" for row in [cells[0], rule, *cells[1:]])
 
 
 def source(rows):
@@ -137,17 +130,6 @@ def short_table(files, rows):
     return f"{text}\n\n{source(rows)}. {SHAPE}, ieee; times V1 at block 32."
 
 
-def between(text, marker, body, file):
-    """The text with body between the markers; ResultsError unless they stand there, once each."""
-    start, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
-    if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
-        raise results.ResultsError(
-            f"{results.relative(file)}: want {start} and {end}, once each and in this order"
-        )
-    head, rest = text.split(start)
-    return f"{head}{start}\n{body}\n{end}{rest.split(end)[1]}"
-
-
 def wanted(root, folder):
     """What the READMEs should hold: {path: text}."""
     files = kernels(root / "kernels")
@@ -169,19 +151,11 @@ def main(argv=None):
     parser.add_argument("--results", type=Path, help="folder (default: the newest with a ladder)")
     parser.add_argument("--root", type=Path, default=results.ROOT, help="the tree with kernels/")
     args = parser.parse_args(argv)
-    try:
-        texts = wanted(args.root, args.results or results.latest(pattern="ladder-*.json"))
-    except results.ResultsError as error:
-        print(f"update_ladder: {error}", file=sys.stderr)
-        return 2
-    stale = [path for path, text in texts.items() if path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        if args.check:
-            print(f"{results.relative(path)}: out of date, run python analysis/update_ladder.py")
-        else:
-            path.write_text(texts[path], encoding="utf-8")
-            print(f"{results.relative(path)}: written")
-    return 1 if args.check and stale else 0
+
+    def texts():
+        return wanted(args.root, args.results or results.latest(pattern="ladder-*.json"))
+
+    return update("update_ladder.py", texts, args.check)
 
 
 if __name__ == "__main__":

@@ -200,12 +200,6 @@ def read_csv(path):
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
-def newest(results):
-    """The newest ncu.csv below <results>/<gpu>/<date>-<sha>/; None without one."""
-    files = results.glob("*/*/ncu.csv")
-    return max(files, key=lambda file: file.parent.name, default=None)
-
-
 def ours(root):
     """{kernel: {(rows, cols, block): {key: count}}} of properties/golden and of the patterns."""
     counts = {}
@@ -280,7 +274,7 @@ def cell(a, b):
 
 def body(found, deviations, source):
     """Markdown: a line a kernel, then the deviations."""
-    from update_ladder import table  # it reads results with pandas
+    from tables import table  # it reads results with pandas
 
     keys = [key for key in SHORT if any(row[1] == key and (row[2] or row[3]) for row in found)]
     by_kernel = {}
@@ -306,36 +300,32 @@ def body(found, deviations, source):
     return text
 
 
-def validate(root, results, check):
-    """Writes or checks kernels/COUNTERS.md -> exit status."""
-    from results import ResultsError
-    from update_ladder import between
+def validate(root, top, check):
+    """Writes or checks kernels/COUNTERS.md -> exit status. top: the folder of results."""
+    import tables
 
     page = root / "kernels" / "COUNTERS.md"
-    source = newest(results)
-    if source is None:
-        raise ValidationError(f"{results}: no <gpu>/<date>-<sha>/ncu.csv in it; --record makes one")
-    found = compare(ours(root), hardware(source))
-    if not found:
-        raise ValidationError(f"{source}: no launch that properties/golden has too")
-    causes = read_csv(root / "properties" / "counters" / "causes.csv")
-    deviations, unused = explain(found, causes)
-    named = source.relative_to(root) if source.is_relative_to(root) else source
-    old = page.read_text(encoding="utf-8")
-    try:
-        new = between(old, "counters", body(found, deviations, named.as_posix()), page)
-    except ResultsError as error:
-        raise ValidationError(error) from error
-    faults = [f"{kernel}, {key}: hardware has {b:.0f}, we {a}, and causes.csv has no cause"
-              for kernel, key, a, b, cause in deviations if not cause]
-    faults += [f"causes.csv: {c['kernel']}, {c['metric']} explains no deviation" for c in unused]
-    if check and old != new:
-        faults.append(f"{page.name}: out of date, run python analysis/validate_counters.py --table")
-    if not check and old != new:
-        page.write_text(new, encoding="utf-8")
-        print(f"{page}: written")
+    faults = []
+
+    def texts():
+        source = tables.newest("ncu.csv", top)
+        found = compare(ours(root), hardware(source))
+        if not found:
+            raise ValidationError(f"{source}: no launch that properties/golden has too")
+        causes = read_csv(root / "properties" / "counters" / "causes.csv")
+        deviations, unused = explain(found, causes)
+        faults.extend(f"{kernel}, {key}: hardware has {b:.0f}, we {a}, and causes.csv has no cause"
+                      for kernel, key, a, b, cause in deviations if not cause)
+        faults.extend(f"causes.csv: {c['kernel']}, {c['metric']} explains no deviation"
+                      for c in unused)
+        named = source.relative_to(root) if source.is_relative_to(root) else source
+        text = body(found, deviations, named.as_posix())
+        old = page.read_text(encoding="utf-8")
+        return {page: tables.between(old, "counters", text, page)}
+
+    status = tables.update("validate_counters.py --table", texts, check)
     print("\n".join(faults), end="\n" if faults else "")
-    return 1 if faults else 0
+    return status or bool(faults)
 
 
 def main(argv=None):
@@ -350,12 +340,12 @@ def main(argv=None):
     parser.add_argument("--results", type=Path, help="default: results/, or $SOFTMAX_RESULTS")
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree with kernels/")
     args = parser.parse_args(argv)
-    results = args.results or Path(os.environ.get("SOFTMAX_RESULTS", args.root / "results"))
+    top = args.results or Path(os.environ.get("SOFTMAX_RESULTS", args.root / "results"))
     try:
         if args.record:
             record(*args.record, ncu=args.ncu, chip=args.chip)
             return 0
-        return validate(args.root, results, args.check)
+        return validate(args.root, top, args.check)
     except (ValidationError, OSError) as error:
         print(f"validate_counters: {error}", file=sys.stderr)
         return 2

@@ -1,0 +1,486 @@
+"""Compares two runs, or two versions of one run: what became faster, slower, or cannot be told.
+
+    python analysis/compare.py OLD NEW                  files, or folders of them
+    python analysis/compare.py RUN --versions V6 V7     V7 against V6, each at its fastest block
+    python analysis/compare.py OLD NEW --fail-on slow:5%,error,gone       for scripts: exit 1
+
+Every repetition in every file of a side counts. A row's time is the median of its samples (of the
+sidecar file, else of what the rows say), its interval the median's 95 % confidence interval,
+widened by what that does not know: PROCESS, by which two processes of one binary differ, TICK, a
+step of the clock, and WANDER times by how much more the medians of the run's pieces and repetitions
+scatter than chance explains (drift, modes, placement), less with more repetitions.
+
+  FAST SLOW  The intervals are disjoint, and every witness moved the same way, CONFIRM as far:
+               p25, p75    a kernel that changed moves its whole distribution, two modes do not
+               us/us_copy  the copy in turn with the row: what the machine did, it felt too
+               us*sm_mhz   cycles; not of rows that are NEAR the copy: memory has its own clock
+  SAME       The intervals overlap; `±` is the least difference that would have shown. Or the times
+             differ by less than LAUNCH and the fastest sample did not move. Or a row NEAR the copy
+             moved with the copy.
+  AMBIGUOUS  A witness says otherwise, or a side is suspect, or throttled alone. Or the intervals
+             overlap, but ± is above COARSE, or us/us_copy of a row NEAR the copy differs.
+  NEW GONE   Only one side has a time.      ERROR   The new side is wrong, and has none.
+
+Runs of other GPUs, flushes, maths or modes are refused. Of the CPU device's runs the counts are
+compared (MORE, LESS, SAME): they are of the kernel, its times are the simulator's.
+Exit 1: something of --fail-on; 2: refused, or nothing to compare.
+"""
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+import results
+from tables import DASH, table
+
+# From the committed results of an H200: two runs of a ladder differ by less than 0.6 %; samples
+# between two events are multiples of TICK; and of kernels below 40 µs they come in two states, 0.4
+# to 0.7 µs apart at one fastest sample, of which a run may see both or one.
+PROCESS = 0.0035  # of the time, a side
+TICK, LAUNCH = 0.032, 0.8  # µs
+WANDER = 2.5  # standard deviations
+CHANCE = 2.0  # variances of eight pieces that differ by chance alone exceed it 5 times in 100
+PIECES, SHORTEST = 8, 5  # a repetition's samples are cut into so many, of at least so many samples
+CONFIRM = 0.5  # of the difference
+NEAR = 80.0  # %copy
+COARSE = 0.05  # of the time
+NORMAL = 1.96  # standard deviations of half a 95 % interval
+
+VERDICTS = ("FAST", "SLOW", "LESS", "MORE", "SAME", "AMBIGUOUS", "NEW", "GONE", "ERROR")
+TIMED = ("FAST", "SLOW", "SAME", "AMBIGUOUS")
+COUNT = re.compile(
+    r"(l1tex|smsp)__\w+|atomics|barriers|shuffles|votes|instructions|partial_requests"
+    r"|redundant_load_bytes|bytes_transferred"
+)
+# Context that differs between any two runs and explains nothing.
+IDLE = set("date load_avg caches executable command_line samples host_name mhz_per_cpu".split())
+NAMED = ("op", "version", "dtype", "math", "mode")
+
+
+def interval(runs, ci, floor):
+    """One series a run -> (median, low, high): see the docstring above.
+
+    runs: arrays of samples, or of one median each, then with half intervals `ci`. floor: what is
+    added for the process and the clock; all in one unit.
+    """
+    n = len(runs)
+    pooled = np.sort(np.concatenate(runs))
+    middle = float(np.median(pooled))
+    if ci is None:
+        reach = NORMAL / 2 * math.sqrt(len(pooled))
+        first = max(0, math.floor(len(pooled) / 2 - reach))
+        last = min(len(pooled) - 1, math.ceil(len(pooled) / 2 + reach) - 1)
+        down, up = middle - pooled[first], pooled[max(first, last)] - middle
+    else:
+        down = up = ci / math.sqrt(n)
+    pieces = [
+        np.median(piece)
+        for run in runs
+        for piece in np.array_split(run, PIECES if len(run) >= PIECES * SHORTEST else 1)
+    ]
+    chance = (down + up) / 2 / NORMAL * math.sqrt(len(pieces))
+    scatter = np.var(pieces, ddof=1) if len(pieces) > 1 else 0.0
+    excess = scatter - chance**2 if scatter > CHANCE * chance**2 else 0.0
+    wander = WANDER * math.sqrt(excess / n)
+    return middle, middle - math.hypot(down, floor, wander), middle + math.hypot(up, floor, wander)
+
+
+def has_samples(row):
+    there = row["samples"] and row["samples_at"] >= 0
+    return there and (results.ROOT / row["samples"]).is_file()
+
+
+def side(rows):
+    """The rows of one name (repetitions, files) -> what is known of their time, in µs.
+
+    us, min, p25, p75, copy, %copy, GB/s, sm_mhz (NaN where unknown); `time` and, where the copy ran
+    in turn, `ratio`: (median, low, high); launch: LAUNCH for a sample of this mode; runs, sampled
+    (whether by samples), flags.
+    """
+
+    def mid(key):
+        values = [row.get(key, math.nan) for row in rows]
+        return float(np.median([math.nan if value is None else value for value in values]))
+
+    us, copy, n = mid("us"), mid("us_copy"), len(rows)
+    if any(row["version"] == "copy" for row in rows):
+        copy = math.nan
+    pairs = [results.samples(row) for row in rows] if all(map(has_samples, rows)) else None
+    launches = 1 if math.isnan(mid("nodes")) else mid("nodes")
+    tick = TICK / launches
+    floor = math.hypot(PROCESS * us, tick)
+    ratio = None
+    if pairs:
+        own = [pair[0] for pair in pairs]
+        pooled = np.concatenate(own)
+        us, least, p25, p75 = (float(np.percentile(pooled, at)) for at in (50, 0, 25, 75))
+        time = interval(own, None, floor)
+    else:
+        least, p25, p75, ci = mid("us_min"), mid("us_p25"), mid("us_p75"), mid("ci%") / 100
+        ci = 0.0 if math.isnan(ci) else ci
+        time = interval([np.array([row["us"]]) for row in rows], ci * us, floor)
+    if not math.isnan(copy):
+        share = us / copy
+        floor = share * math.hypot(floor / us, PROCESS, tick / copy)
+        if pairs and all(len(pair[1]) and pair[1].min() > 0 for pair in pairs):
+            ratio = interval([pair[0] / pair[1] for pair in pairs], None, floor)
+        else:
+            each = [np.array([row["us"] / row["us_copy"]]) for row in rows]
+            spread = 0.0 if pairs else ci * share * math.sqrt(2)
+            ratio = interval(each, spread, floor)
+    flags = [flag for flag in ("suspect", "throttled", "noisy") if mid(flag) > 0]
+    known = {"us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
+    known |= {"copy": copy, "launch": LAUNCH / launches, "flags": flags}
+    known |= {key: mid(key) for key in ("%copy", "GB/s", "sm_mhz")}
+    return known | {"runs": n, "sampled": bool(pairs)}
+
+
+def judge(old, new):
+    """Two sides -> {verdict, why, diff, resolution, witnesses}; shares of the old time."""
+    diff = new["us"] / old["us"] - 1
+    resolution = sum(s["time"][2] - s["time"][1] for s in (old, new)) / 2 / old["us"]
+    launch = max(old["launch"], new["launch"])
+    near = all(s["%copy"] >= NEAR for s in (old, new))
+    moved = {at: new[at] / old[at] - 1 for at in ("p25", "p75")}
+    if old["ratio"] and new["ratio"]:
+        moved["us/us_copy"] = new["ratio"][0] / old["ratio"][0] - 1
+    if not near:
+        moved["cycles"] = new["us"] * new["sm_mhz"] / (old["us"] * old["sm_mhz"]) - 1
+    moved = {key: value for key, value in moved.items() if not math.isnan(value)}
+    said = {key: f"{key} {value:+.1%}" for key, value in moved.items()}
+
+    def disjoint(view):
+        return old[view][2] < new[view][1] or new[view][2] < old[view][1]
+
+    def against(change):
+        return change / diff < CONFIRM
+
+    why, verdict = [], "SAME"
+    if not disjoint("time"):
+        drift = "us/us_copy" in moved and abs(new["copy"] - old["copy"]) > launch
+        if near and drift and disjoint("ratio"):
+            why.append(said["us/us_copy"])
+        if resolution > COARSE:
+            why.append("too noisy")
+        verdict = "AMBIGUOUS" if why else "SAME"
+    elif abs(new["us"] - old["us"]) < launch and against((new["min"] - old["min"]) / old["us"]):
+        why.append("the launch: fastest sample " + format(new["min"] - old["min"], "+.3f") + " µs")
+    elif near and "us/us_copy" in moved and against(moved["us/us_copy"]) and not disjoint("ratio"):
+        why.append(f"the copy moved too: {said['us/us_copy']}")
+    else:
+        why += [said[key] for key, change in moved.items() if against(change)]
+        for name, known, other in (("old", old, new), ("new", new, old)):
+            if "suspect" in known["flags"]:
+                why.append(f"{name} is suspect")
+            if "throttled" in known["flags"] and "throttled" not in other["flags"]:
+                why.append(f"only {name} is throttled")
+        verdict = "AMBIGUOUS" if why else "FAST" if diff < 0 else "SLOW"
+    found = {"verdict": verdict, "why": ", ".join(why), "diff": diff}
+    return found | {"resolution": resolution, "witnesses": moved}
+
+
+# Reading and matching.
+
+
+def read(path):
+    """A file or folder -> (rows as dicts, contexts, simulated). Raises ResultsError."""
+    path = Path(path)
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    contexts = [results.read(file)[0] for file in files]
+    simulated = bool(contexts) and all(c["simulated"] == "true" for c in contexts)
+    frame = results.load(path, simulated=simulated, op=None)
+    contexts = [c for c in contexts if (c["simulated"] == "true") == simulated]
+    return frame.to_dict("records"), contexts, simulated
+
+
+def key(row, drop):
+    """What two rows must share to be compared, as a dict without the columns of `drop`."""
+    named = results.parse_name(row["name"]) | {"input": row["input"]}
+    return {column: named[column] for column in named if column not in (*drop, "number")}
+
+
+def values(rows, column):
+    if column == "simulated":
+        return {"simulated" if row[column] else "measured" for row in rows}
+    return {row[column] for row in rows if column != "flush" or row["mode"] == "cold"}
+
+
+def refusals(old, new):
+    """({column: "old values against new values"} that must not differ, columns of no overlap)."""
+    found, apart = {}, []
+    for column in ("device", "simulated", "flush", "math", "mode"):
+        a, b = values(old, column), values(new, column)
+        if column in ("math", "mode"):
+            if not a or not b or a & b:
+                continue
+            apart.append(column)
+        elif len(a | b) < 2:
+            continue
+        found[column] = " against ".join(f"'{', '.join(sorted(each))}'" for each in (a, b))
+    return found, apart
+
+
+def differences(old, new):
+    """Lines: what else the contexts say that is not the same on both sides."""
+    lines = []
+    for name in sorted({name for c in old + new for name in c} - IDLE):
+        a, b = (sorted({str(c.get(name, "none")) for c in each}) for each in (old, new))
+        if a == b:
+            continue
+        if name.startswith("roof_") or name == "launch_floor_us":
+            try:
+                if abs(float(b[0]) / float(a[0]) - 1) < 0.02:
+                    continue
+            except ValueError:
+                pass
+        lines.append(f"  {name}: {', '.join(a)} -> {', '.join(b)}")
+    return lines
+
+
+def group(rows, drop):
+    """Rows by key: {frozen key: rows}, in their order."""
+    found = {}
+    for row in rows:
+        found.setdefault(tuple(sorted(key(row, drop).items())), []).append(row)
+    return found
+
+
+def fastest(groups):
+    """Of groups that differ in `block` alone, that of the least median; rows in error come last."""
+
+    def median(rows):
+        return math.inf if any(r["error"] for r in rows) else np.median([r["us"] for r in rows])
+
+    found = {}
+    for at, rows in groups.items():
+        found.setdefault(tuple(pair for pair in at if pair[0] != "block"), []).append(rows)
+    return {at: min(each, key=median) for at, each in found.items()}
+
+
+def timed(rows):
+    return bool(rows) and not any(row["error"] for row in rows)
+
+
+def words(named):
+    """A key as a reader sees it: softmax V6 fp32 ieee cold N:8192 C:50257 block:32."""
+    named = {c: v for c, v in named.items() if (c, v) != ("input", "noise")}
+    return " ".join(v if c in (*NAMED, "input") else f"{c}:{v}" for c, v in named.items())
+
+
+def label(a, b, shared):
+    """How a row is called: without what all rows share, and 'old -> new' where the two differ."""
+    a, b = (key(rows[0], ()) if rows else None for rows in (a or b, b or a))
+    same = {c: v for c, v in a.items() if c not in shared and b.get(c) == v}
+    sides = [words({c: v for c, v in each.items() if c not in shared and c not in same})
+             for each in (a, b)]
+    return " ".join(filter(None, [words(same), " → ".join(sides) if any(sides) else ""]))
+
+
+def match(old, new, drop, only_fastest):
+    """[(old rows or [], new rows or [])], in their order; behind, those that only one side has."""
+    a, b = group(old, drop), group(new, drop)
+    if only_fastest:
+        a, b = fastest(a), fastest(b)
+    pairs = [(a.get(at, []), b.get(at, [])) for at in dict.fromkeys([*a, *b])]
+    return sorted(pairs, key=lambda pair: not all(pair))
+
+
+def constants(pairs):
+    """{column: value} of what all rows share, for the heading."""
+    named = [key(rows[0], ()) for pair in pairs for rows in pair if rows]
+    first = named[0].items()
+    return {c: v for c, v in first if c != "version" and all(each.get(c) == v for each in named)}
+
+
+def presence(a, b):
+    """The verdict and reason where a side has no time, else None."""
+    for rows, name in ((b, "new"), (a, "old")):
+        if error := next((row["error"] for row in rows if row["error"]), None):
+            return ("ERROR" if name == "new" else "NEW"), f"{name}: {error}"
+    return None if a and b else ("GONE", "") if a else ("NEW", "")
+
+
+def times(a, b):
+    """One pair of rows -> [finding], of their times."""
+    found = {"old": side(a) if timed(a) else None, "new": side(b) if timed(b) else None}
+    if absent := presence(a, b):
+        return [found | {"verdict": absent[0], "why": absent[1]}]
+    return [found | judge(found["old"], found["new"])]
+
+
+def counts(a, b):
+    """One pair of rows -> [finding], of each count that differs, or one that says SAME."""
+    if absent := presence(a, b):
+        return [{"verdict": absent[0], "why": absent[1]}]
+    found = []
+    for name in a[0]:
+        before, now = a[0][name], b[0].get(name)
+        if COUNT.fullmatch(name) and now is not None and not math.isnan(before + now):
+            diff = now / before - 1 if before else math.inf if now else 0.0
+            verdict = "SAME" if now == before else "MORE" if now > before else "LESS"
+            found.append({"count": name, "old": before, "new": now, "diff": diff, "why": ""})
+            found[-1]["verdict"] = verdict
+    return [one for one in found if one["verdict"] != "SAME"] or found[:1]
+
+
+# Printing.
+
+
+def both(finding, name, style):
+    cells = [finding[s][name] if finding[s] else math.nan for s in ("old", "new")]
+    cells = [DASH if math.isnan(cell) else format(cell, style) for cell in cells]
+    return cells[0] if cells == [DASH, DASH] else " → ".join(cells)
+
+
+def micro(known):
+    if not known:
+        return DASH
+    return format(known["us"], ".0f" if known["us"] >= 1e4 else "#.4g").rstrip(".")
+
+
+def percent(finding, name, style="+.1%"):
+    known = name in finding and math.isfinite(finding[name])
+    return format(finding[name], style).replace("-0.0%", "+0.0%") if known else DASH
+
+
+def markdown(findings, counted):
+    rows = []
+    for f in findings:
+        if counted:
+            if f["verdict"] != "SAME":
+                numbers = [f"{f[s]:.6g}" if s in f else DASH for s in ("old", "new")]
+                rows.append([f["row"], f.get("count", DASH), *numbers, percent(f, "diff")])
+                rows[-1] += [f["verdict"], f["why"]]
+            continue
+        rows.append([f["row"], micro(f["old"]), micro(f["new"])])
+        rows[-1] += [percent(f, "diff"), percent(f, "resolution", ".1%")]
+        rows[-1] += [both(f, "GB/s", ".0f"), both(f, "%copy", ".1f"), f["verdict"], f["why"]]
+    header = ["row", "old µs", "new µs", "diff", "±", "GB/s", "%copy", "verdict", "why"]
+    if counted:
+        header = ["row", "count", "old", "new", "diff", "verdict", "why"]
+    return table(header, rows, left=2 if counted else 1, text=2, pad=True) if rows else ""
+
+
+def summary(findings):
+    tally = Counter(f["verdict"] for f in findings)
+    text = f"{len(findings)} rows: " if len(findings) != 1 else "1 row: "
+    text += ", ".join(f"{tally[verdict]} {verdict}" for verdict in VERDICTS if tally[verdict])
+    shares = [1 + f["diff"] for f in findings if f["verdict"] in TIMED]
+    if shares:
+        mean = math.exp(np.mean(np.log(shares)))
+        text += f"; new time / old time {mean:.3f}, geometric mean of {len(shares)}"
+    return text
+
+
+def finite(value):
+    """The same for JSON, null where a number is none."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(one) for one in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def limits(text):
+    """'slow:5%,error' -> {"SLOW": 0.05, "ERROR": 0.0}"""
+    found = {}
+    for part in text.split(","):
+        match_ = re.fullmatch(r"([a-z]+)(?::(\d+(?:\.\d+)?)%)?", part.strip())
+        if not match_ or match_[1].upper() not in VERDICTS:
+            words = ", ".join(verdict.lower() for verdict in VERDICTS)
+            raise argparse.ArgumentTypeError(f"'{part}': want WORD or WORD:N%, of {words}")
+        found[match_[1].upper()] = float(match_[2] or 0) / 100
+    return found
+
+
+def compare(args):
+    """-> (heading lines, findings, whether they are of counts). Raises ResultsError."""
+    old, old_contexts, simulated = read(args.old)
+    new, new_contexts, new_simulated = read(args.new) if args.new else (
+        old, old_contexts, simulated)
+    refused, apart = refusals(old, new)
+    if refused and not args.force:
+        said = "; ".join(f"{column}: {what}" for column, what in refused.items())
+        raise results.ResultsError(f"not comparable: {said} (--force compares nevertheless)")
+    drop = set(apart)
+    if args.versions:
+        for version, rows in zip(args.versions, (old, new)):
+            there = sorted({row["version"] for row in rows})
+            if version not in there:
+                raise results.ResultsError(f"no {version}, there are {', '.join(there)}")
+        old = [row for row in old if row["version"] == args.versions[0]]
+        new = [row for row in new if row["version"] == args.versions[1]]
+        drop.add("version")
+    wanted = re.compile(args.filter)
+    old, new = ([row for row in rows if wanted.search(row["name"])] for rows in (old, new))
+    counted = simulated or new_simulated
+    pairs = match(old, new, drop, args.versions and not args.each_block and not counted)
+    if not any(a and b for a, b in pairs):
+        names = " and ".join(f"'{rows[0]['name']}'" if rows else "none" for rows in (old, new))
+        raise results.ResultsError(f"no row of the one side is in the other: {names} begin them")
+    shared = constants(pairs)
+    findings = []
+    for a, b in pairs:
+        name = label(a, b, shared)
+        findings += [{"row": name} | one for one in (counts if counted else times)(a, b)]
+    if counted and not findings:
+        raise results.ResultsError("simulated: times say nothing, and there are no counts")
+    lines = [f"old: {args.old}", f"new: {args.new or args.old}"]
+    lines += [f"FORCED, not comparable: {c}: {what}" for c, what in refused.items()]
+    if told := differences(old_contexts, new_contexts):
+        lines += ["differs:", *told]
+    sidecars = {row["samples"] for row in old + new if row["samples"] and not has_samples(row)}
+    lines += [f"without samples, by medians and quartiles: {name} is not there"
+              for name in sorted(sidecars)]
+    if counted:
+        lines.append("simulated: counts are compared, times are not")
+    if shared:
+        lines.append(f"all rows: {words(shared)}")
+    return lines, findings, counted
+
+
+def main(argv=None):
+    style = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser.add_argument("old", metavar="OLD", help="a results file, or a folder of them")
+    parser.add_argument("new", metavar="NEW", nargs="?")
+    parser.add_argument("--versions", nargs=2, metavar=("V6", "V7"),
+                        help="the second against the first, of NEW (default: OLD) and OLD")
+    parser.add_argument("--each-block", action="store_true",
+                        help="with --versions: block by block, not each at its fastest")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="of the rows' names")
+    parser.add_argument("--fail-on", type=limits, default={}, metavar="WORD[:N%],...",
+                        help="exit 1 if a row has this verdict, by more than N %%")
+    parser.add_argument("--force", action="store_true", help="compare what is not comparable")
+    parser.add_argument("--json", action="store_true", help="the numbers behind each verdict")
+    args = parser.parse_args(argv)
+    if not args.new and not args.versions:
+        parser.error("want OLD and NEW, or RUN with --versions")
+    try:
+        lines, findings, counted = compare(args)
+    except results.ResultsError as error:
+        print(f"compare: {error}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps(finite({"heading": lines, "rows": findings}), indent=1, allow_nan=False))
+    else:
+        print("\n".join(lines), markdown(findings, counted), summary(findings), sep="\n\n")
+    failed = [
+        f for f in findings
+        if f["verdict"] in args.fail_on and abs(f.get("diff", 0)) >= args.fail_on[f["verdict"]]
+    ]
+    for f in failed:
+        print(f"compare: {f['row']} is {f['verdict']} {f['why']}".rstrip(), file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Keeps results/ append-only and of the schema: enters new files into results/index.csv.
+
+    python analysis/store.py                     enters what is new
+    python analysis/store.py --check             writes nothing; exit 1 if a file is not entered
+    python analysis/store.py --validate FILE...  exit 1 if results/schema.json says no
+
+A file that changed or vanished since it was entered, and a new one that is not of the schema, is
+named, and the exit status is 1. Exit 2: no index that can be read.
+"""
+
+import argparse
+import csv
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+
+import results
+
+INDEX = (
+    "path date device git_sha dirty schema suite math modes flush rows errors driver sha256"
+).split()
+SCHEMA = results.ROOT / "results" / "schema.json"
+
+
+def invalid(path):
+    """What is wrong with a file by the schema: a list of texts, empty if it is good."""
+    try:
+        context, benchmarks = results.read(path)
+    except results.ResultsError as error:
+        return [str(error)]
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    found = []
+    for error in validator.iter_errors({"context": context, "benchmarks": benchmarks}):
+        at = list(error.absolute_path)
+        if at[:1] == ["benchmarks"] and len(at) > 1:
+            at[:2] = [f"'{benchmarks[at[1]].get('name', at[1])}'"]
+        message = "must not stand here" if error.schema == {"not": {}} else error.message
+        found.append(f"{results.relative(path)}: {' '.join(map(str, at))}: {message[:200]}")
+    return found
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def entry(path, top):
+    """The line of the index that a file should have; of what is no JSON only path and digest."""
+    line = {"path": path.relative_to(top).as_posix(), "sha256": digest(path)}
+    if path.suffix != ".json":
+        return dict.fromkeys(INDEX, "") | line
+    context, benchmarks = results.read(path)
+    rows = [row for row in benchmarks if row.get("run_type") != "aggregate"]
+    errors = sum(bool(row.get("error_occurred")) for row in rows)
+    modes = sorted({results.parse_name(row["name"])["mode"] for row in rows})
+    line |= {"dirty": context.get("git_dirty", ""), "modes": " ".join(modes)}
+    line |= {"rows": len(rows), "errors": errors}
+    return {key: context.get(key, "") for key in INDEX} | line
+
+
+def survey(top):
+    """Holds every file <gpu>/<date>-<sha>/* below `top` against top/index.csv.
+
+    Gives the lines of the index with those of new files, the names of the new, and what is wrong.
+    Raises ResultsError for an index of other columns.
+    """
+    file = top / "index.csv"
+    text = file.read_text(encoding="utf-8") if file.is_file() else ",".join(INDEX)
+    reader = csv.DictReader(io.StringIO(text))
+    if reader.fieldnames != INDEX:
+        raise results.ResultsError(f"{results.relative(file)}: want columns {','.join(INDEX)}")
+    entered = {line["path"]: line for line in reader}
+    new, wrong = [], []
+    for path in sorted(path for path in top.glob("*/*/*") if path.is_file()):
+        name = path.relative_to(top).as_posix()
+        if name not in entered:
+            faults = invalid(path) if path.suffix == ".json" else []
+            wrong += faults
+            if not faults:
+                new.append(name)
+                entered[name] = entry(path, top)
+        elif digest(path) != entered[name]["sha256"]:
+            wrong.append(f"{results.relative(path)}: not the file that was entered: append-only")
+    wrong += [
+        f"{results.relative(top / name)}: in the index, but gone: append-only"
+        for name in entered
+        if not (top / name).is_file()
+    ]
+    return [entered[name] for name in sorted(entered)], new, wrong
+
+
+def main(argv=None):
+    style = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    parser.add_argument("--validate", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--results", type=Path, help="default: results/, or $SOFTMAX_RESULTS")
+    args = parser.parse_args(argv)
+    if args.validate:
+        wrong = [fault for file in args.validate for fault in invalid(file)]
+        print("\n".join(wrong) or f"{len(args.validate)} file(s) of the schema")
+        return 1 if wrong else 0
+    top = args.results or results.results_folder()
+    try:
+        lines, new, wrong = survey(top)
+        if args.check:
+            wrong += [f"{results.relative(top / name)}: not in index.csv, run python "
+                      "analysis/store.py" for name in new]
+        elif new:
+            with (top / "index.csv").open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, INDEX, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(lines)
+            print("\n".join(f"entered: {name}" for name in new))
+    except (results.ResultsError, OSError) as error:
+        print(f"store: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
