@@ -47,10 +47,11 @@ def load(files):
     if not frames:
         return pd.DataFrame(), pd.DataFrame()
     rows = pd.concat(frames, ignore_index=True)
+    rows = rows[(rows["op"] != "softmax") | ~rows["study"] & (rows["input"] == "noise")]
     dates = pd.to_datetime(rows["date"], utc=True)
-    rows = rows[dates == dates.groupby([rows["name"], rows["input"]]).transform("max")]
+    rows = rows[dates == dates.groupby(rows["name"]).transform("max")]
     softmax = rows["op"] == "softmax"
-    return rows[softmax & ~rows["study"] & (rows["input"] == "noise")], rows[~softmax]
+    return rows[softmax], rows[~softmax]
 
 
 def middle(rows):

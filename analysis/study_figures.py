@@ -219,9 +219,11 @@ def drawn(softmax, studies, kernels):
         ladder = results.ladder(softmax[mask])
     except (results.ResultsError, KeyError):
         ladder = None
-    for name, make in (("block-size", block_size), ("complexity", lambda l: complexity(l, kernels))):
-        files = [] if ladder is None else sorted(set(ladder["file"]))
-        found[name] = None if ladder is None else (*make(ladder), files)
+    found |= {"block-size": None, "complexity": None}
+    if ladder is not None:
+        files = sorted(set(ladder["file"]))
+        found["block-size"] = (*block_size(ladder), files)
+        found["complexity"] = (*complexity(ladder, kernels), files)
     parts = [part for part in atlas.slices(atlas.cells(softmax))
              if (part["dtype"], part["math"]) == ("fp32", "ieee") and len(part["cells"]) >= atlas.FEWEST]
     cells = [cell for part in parts for cell in part["cells"]]
