@@ -152,6 +152,13 @@ def slices(found):
     return parts
 
 
+def digits(value):
+    """Three digits or more, without an exponent: 0.0948, 19.2, 36153; a dash for NaN."""
+    if math.isnan(value):
+        return DASH
+    return f"{value:.0f}" if abs(value) >= 100 else format(value, "#.3g").rstrip(".")
+
+
 def size(byte_count):
     """1073741824 -> "1 GiB"."""
     power = min(3, max(0, int(math.log2(byte_count) // 10)))

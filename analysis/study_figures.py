@@ -52,11 +52,6 @@ PANELS = {
 }
 
 
-def digits(value):
-    """Three digits, without an exponent: 0.0948, 19.2, 36,153."""
-    return f"{value:,.0f}" if abs(value) >= 100 else format(value, "#.3g").rstrip(".")
-
-
 def arguments(row):
     """The free arguments of a row's name: {"chains": 1, "block": 256}."""
     named = results.parse_name(row["name"])
@@ -108,7 +103,7 @@ def draw_panel(ax, rows, x, metric, looks):
         values = [series[name][0][1] for name in names]
         ax.barh(names, values, color=[looks[name]["color"] for name in names])
         for y, value in enumerate(values):
-            ax.annotate(digits(value), (value, y), (3, 0), textcoords="offset points", va="center",
+            ax.annotate(atlas.digits(value), (value, y), (3, 0), textcoords="offset points", va="center",
                         fontsize=8)
         ax.invert_yaxis()
         ax.margins(x=0.15)
@@ -172,6 +167,8 @@ def block_size(ladder):
         facts[f"{version} worst{suffix}"] = (part["us/token"].max(), "µs")
         facts[f"{version} best block{suffix}"] = (part.loc[first, "block"], "")
         facts[f"{version} worst block{suffix}"] = (part.loc[last, "block"], "")
+    for row in results.article().to_dict("records"):
+        facts[f"article {row['version']} block:{row['block']}"] = (row["us/token"], "µs")
     return figures.blocks(ladder), facts
 
 
@@ -182,7 +179,7 @@ def complexity(ladder, kernels):
         suffix = "" if math_ == "ieee" else f" math:{math_}"
         for version, row in results.best(ladder, math_).iterrows():
             if version in kernels:
-                facts[f"{version} lines"] = (kernels[version]["lines"], "lines")
+                facts[f"{version} lines"] = (kernels[version]["lines"], "")
                 facts[f"{version} gain{suffix}"] = (foot / row["us/token"], "")
     return figures.complexity(ladder, kernels), facts
 
@@ -203,6 +200,22 @@ def guide(parts):
     return figures.winners(parts), facts | {"cells": (sum(wins.values()), "")}
 
 
+def ladder_of(softmax):
+    """The ladder of the newest folder with one, of rows of atlas.load; None without any."""
+    if not len(softmax):
+        return None
+    files = [file for file in set(softmax["file"]) if Path(file).name.startswith("ladder-")]
+    dates = softmax[softmax["file"].isin(files)].groupby("file")["date"].max()
+    if dates.empty:
+        return None
+    folder = Path(pd.to_datetime(dates, utc=True).idxmax()).parent
+    same = [file for file in files if Path(file).parent == folder]
+    try:
+        return results.ladder(softmax[softmax["file"].isin(same)])
+    except results.ResultsError:
+        return None  # of other shapes, or all in error
+
+
 def drawn(softmax, studies, kernels):
     """All studies: {name: (Figure, facts, files) or None where nothing was measured}.
 
@@ -214,11 +227,7 @@ def drawn(softmax, studies, kernels):
         rows = [chosen(studies, operation, {}) for operation in {panel[0] for panel in panels}]
         files = sorted({file for part in rows if len(part) for file in part["file"]})
         found[name] = made and (*made, files)
-    try:
-        mask = [Path(file).name.startswith("ladder-") for file in softmax["file"]]
-        ladder = results.ladder(softmax[mask])
-    except (results.ResultsError, KeyError):
-        ladder = None
+    ladder = ladder_of(softmax)
     found |= {"block-size": None, "complexity": None}
     if ladder is not None:
         files = sorted(set(ladder["file"]))
@@ -244,8 +253,8 @@ def fact(facts, key):
         return value
     for each, _ in over:
         value, unit = value / each, ""
-    whole = unit in ("", "lines", "registers", "blocks", "bytes", "ulp") and value == int(value)
-    return f"{f'{value:,.0f}' if whole else digits(value)} {unit}".strip()
+    whole = unit in ("", "registers", "blocks", "bytes", "ulp") and value == int(value)
+    return f"{f'{value:.0f}' if whole else atlas.digits(value)} {unit}".strip()
 
 
 def fill(text, facts):
