@@ -7,7 +7,6 @@ CSS variables, so that one figure serves light and dark.
 import io
 import math
 import re
-from contextlib import contextmanager
 
 import matplotlib
 import numpy as np
@@ -33,17 +32,14 @@ STYLE = {
 WIDTH = 7.6  # inches
 
 
-@contextmanager
-def style():
-    with matplotlib.rc_context(STYLE):
-        yield
+styled = matplotlib.rc_context(STYLE)  # artists take their look when they are made
 
 
+@styled
 def svg(figure, name, words):
     """The figure as an <svg> to stand in a page: its ids begin with name, words describe it."""
     out = io.StringIO()
-    with style():
-        figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None})
+    figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None})
     text = out.getvalue()
     text = text[text.index("<svg"):]
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.S)
@@ -57,18 +53,17 @@ def svg(figure, name, words):
     return re.sub(r"<svg[^>]*>", f'<svg {xmlns} {box} role="img" aria-label="{words}">', text, count=1)
 
 
+@styled
 def png(figure, path, digest):
     """Writes a picture that says in its own words which data it was drawn from."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with style():
-        figure.savefig(path, dpi=120, metadata={"Description": digest, "Software": None})
+    figure.savefig(path, dpi=120, metadata={"Description": digest, "Software": None})
 
 
 def grid(rows, columns, height, **more):
     """(figure, axes[rows][columns]) without a window; more: of Figure.subplots."""
-    with style():
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False, **more)
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **more)
 
 
 def plain(value, _=None):
@@ -108,6 +103,7 @@ def versions(parts):
         int(name[1:]) if re.fullmatch(r"V\d+", name) else math.inf, name))
 
 
+@styled
 def roof(parts):
     """GB/s over the width or, where shapes differ in size, over the bytes, below the copy's."""
     looks = look(versions(parts))
@@ -124,9 +120,9 @@ def roof(parts):
         for name in looks:
             if name in series:
                 xs = sorted(series[name])
-                ours = name.startswith("V")
-                ax.plot(xs, [max(series[name][x]) for x in xs], marker="o" if ours else "D",
-                        ms=3.5 if ours else 3, lw=1.5 if ours else 0.9, label=name, **looks[name])
+                own = looks[name] if part["strip"] else looks[name] | {"ls": ""}
+                ax.plot(xs, [max(series[name][x]) for x in xs], ms=3.5, lw=1.5, label=name,
+                        marker="o" if re.fullmatch(r"V\d+", name) else "D", **own)
         if copies:
             xs = sorted(copies)
             ax.plot(xs, [copies[x] for x in xs], color=INK, lw=2, ls=(0, (2, 1.5)), label="copy")
@@ -142,6 +138,7 @@ def roof(parts):
     return figure
 
 
+@styled
 def moved(rows):
     """GB/s of each version of a `best` table: what softmax needs, what the kernel asks for."""
     rows = rows[rows["number"].notna()]
@@ -170,22 +167,25 @@ def moved(rows):
     return figure
 
 
+@styled
 def blocks(ladder):
     """us/token over the block, a panel a version, the others of its math behind it in grey."""
     curves = ladder[ladder["block"].notna() & ladder["number"].notna()]
+    curves = curves.sort_values(["math", "number"], ascending=[False, True])
     names = list(dict.fromkeys(curves["version"]))
     copy = ladder[ladder["version"] == "copy"]["us/token"].min()
     looks, columns = look(["ieee", "fast"]), 4
     lanes = -(-len(names) // columns)
     figure, axes = grid(lanes, columns, 0.5 + 1.7 * lanes, sharex=True, sharey=True)
     for ax, name in zip(axes.flat, names):
-        for (version, math_), part in curves.groupby(["version", "math"]):
-            part = part.sort_values("block")
-            if version == name:
-                ax.plot(part["block"], part["us/token"], marker="o", ms=3, lw=1.6, label=math_,
-                        zorder=3, **looks[math_])
-            elif math_ == "ieee":
-                ax.plot(part["block"], part["us/token"], color=RULE, lw=0.9, zorder=1)
+        for math_, maths in curves.groupby("math", sort=False):
+            for version, part in maths.groupby("version"):
+                part = part.sort_values("block")
+                if version == name:
+                    ax.plot(part["block"], part["us/token"], marker="o", ms=3, lw=1.6, label=math_,
+                            zorder=3, **looks[math_])
+                elif math_ == "ieee":
+                    ax.plot(part["block"], part["us/token"], color=RULE, lw=0.9, zorder=1)
         ax.axhline(copy, color=INK, lw=1, ls=(0, (2, 2)), zorder=2)
         ax.set_title(name)
         log_ticks(ax.xaxis, curves["block"], base=2)
@@ -199,6 +199,7 @@ def blocks(ladder):
     return figure
 
 
+@styled
 def complexity(ladder, kernels):
     """Times V1 at block 32 over lines of code; kernels as update_ladder.kernels gives."""
     figure, axes = grid(1, 1, 3.6)
@@ -222,6 +223,7 @@ def complexity(ladder, kernels):
     return figure
 
 
+@styled
 def winners(parts):
     """Who is the fastest at which shape: a coloured tile a cell, with its %copy."""
     parts = [part for part in parts if (part["dtype"], part["math"]) == ("fp32", "ieee")]

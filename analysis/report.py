@@ -12,10 +12,12 @@ name counts. Exit 2: nothing to read, or nowhere to write.
 import argparse
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
 import jinja2
+import markupsafe
 import matplotlib
 import pandas as pd
 
@@ -38,6 +40,13 @@ def heat(percent):
     red, green, blue, _ = matplotlib.colormaps["viridis"](min(max(percent, 0), 100) / 100)
     ink = "#000" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.45 else "#fff"
     return f"background:{matplotlib.colors.to_hex((red, green, blue))};color:{ink}"
+
+
+def prose(text):
+    """Markdown of paragraphs, `code` and [links](of the repository) -> HTML without links."""
+    text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text)))
+    return markupsafe.Markup("".join(f"<p>{part}</p>" for part in re.split(r"\n\s*\n", text)))
 
 
 def overview(files, rows):
@@ -78,10 +87,10 @@ def peer_lines(rows):
     shapes = {}
     for row in atlas.middle(good):
         if row["version"] != "copy":
-            at = (row["dtype"], row["mode"], int(row["N"]), int(row["C"]))
+            at = (row["dtype"], row["mode"], int(row["C"]), int(row["N"]))
             shapes.setdefault(at, []).append(row)
     tables = {}
-    for (dtype, mode, n, c), each in sorted(shapes.items()):
+    for (dtype, mode, c, n), each in sorted(shapes.items()):
         peers = atlas.fastest(row for row in each if math.isnan(row["number"]))
         if not peers:
             continue
@@ -99,16 +108,15 @@ def peer_lines(rows):
 
 
 def error_lines(rows):
-    """(max_ulp of each version and math: [(version, {math: ulp})], rows in error)."""
-    if not len(rows):
-        return [], []
-    worst = {}
+    """(max_ulp of each version and math: [(version, {math: ulp})], its files, rows in error)."""
+    worst, files = {}, []
     if "max_ulp" in rows:
-        known = rows[rows["max_ulp"].notna()].sort_values("number")
+        known = rows[rows["max_ulp"].notna() & (rows["op"] == "softmax")].sort_values("number")
+        files = sorted(set(known["file"]))
         for (version, math_), part in known.groupby(["version", "math"], sort=False):
             worst.setdefault(version, {})[math_] = part["max_ulp"].max()
     wrong = rows[rows["error"].notna()]
-    return list(worst.items()), wrong[["name", "error", "file"]].to_dict("records")
+    return list(worst.items()), files, wrong[["name", "error", "file"]].to_dict("records")
 
 
 def gather(top, gpu, root):
@@ -139,19 +147,20 @@ def page(root, found):
             study["figure"] = drawing(f"study-{study['name']}", study["drawn"][0], study["title"],
                                       study["drawn"][2])
     drawn = {}
-    if parts:
-        cells = [cell for part in parts for cell in part["cells"]]
-        drawn["roof"] = drawing("roof", figures.roof(parts), "GB/s of each version below the copy's",
+    large = [part for part in parts if len(part["cells"]) >= atlas.FEWEST]
+    if large:
+        cells = [cell for part in large for cell in part["cells"]]
+        drawn["roof"] = drawing("roof", figures.roof(large), "GB/s of each version below the copy's",
                                 atlas.files_of(cells))
     if ladder is not None:
         best = results.best(ladder, "ieee")
         drawn["moved"] = drawing("moved", figures.moved(best), "GB/s needed and GB/s asked for",
                                  sorted(set(best["file"])))
-    worst, wrong = error_lines(found["all"])
+    worst, ulp_files, wrong = error_lines(found["all"])
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(root / "analysis"), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.filters |= {"digits": atlas.digits, "heat": heat, "size": atlas.size}
+    environment.filters |= {"digits": atlas.digits, "heat": heat, "prose": prose}
     environment.globals |= {"isnan": math.isnan, "command": atlas.command, "slice_title": atlas.title,
                             "files_of": atlas.files_of}
     variables = [(name, light, dark) for name, light, dark in zip(
@@ -162,7 +171,8 @@ def page(root, found):
         ladder=[] if ladder is None else ladder_lines(ladder),
         ladder_files=[] if ladder is None else sorted(set(ladder["file"])),
         parts=parts, guide=atlas.guide_rows(parts), guide_columns=list(atlas.GUIDE.values()),
-        drawn=drawn, peers=peer_lines(softmax), worst=worst, wrong=wrong, variables=variables,
+        drawn=drawn, peers=peer_lines(softmax), worst=worst,
+        ulp_files=ulp_files, wrong=wrong, variables=variables,
         studies={study["name"]: study for study in chapters}, panels=list(study_figures.PANELS))
 
 

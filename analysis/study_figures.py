@@ -120,6 +120,7 @@ def draw_panel(ax, rows, x, metric, looks):
     ax.set_xlabel(x)
 
 
+@figures.styled
 def experiment(name, rows):
     """An experiment of PANELS -> (Figure, facts), or None without a row of it."""
     panels, facts = [], {}
@@ -149,8 +150,8 @@ def experiment(name, rows):
             if wide:
                 figures.log_ticks(ax.yaxis, [row[metric] for _, row in found])
             else:
-                ax.set_ylim(bottom=0)
-            ax.legend(fontsize=7)
+                ax.set_ylim(0, 1.08 * max(row[metric] for _, row in found))
+            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2 if len(panels) > 1 else 4)
     return figure, facts
 
 
