@@ -18,7 +18,8 @@ scatter than chance explains (drift, modes, placement), less with more repetitio
              differ by less than LAUNCH and the fastest sample did not move. Or a row NEAR the copy
              moved with the copy.
   AMBIGUOUS  A witness says otherwise, or a side is suspect, or throttled alone. Or the intervals
-             overlap, but ± is above COARSE, or us/us_copy of a row NEAR the copy differs.
+             overlap, but ± is above COARSE (and the fastest sample does not settle it), or
+             us/us_copy of a row NEAR the copy differs.
   NEW GONE   Only one side has a time.      ERROR   The new side is wrong, and has none.
 
 Runs of other GPUs, flushes, maths or modes are refused. Of the CPU device's runs the counts are
@@ -32,7 +33,6 @@ import math
 import re
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def side(rows):
         values = [row.get(key, math.nan) for row in rows]
         return float(np.median([math.nan if value is None else value for value in values]))
 
-    us, copy, n = mid("us"), mid("us_copy"), len(rows)
+    us, copy, ci = mid("us"), mid("us_copy"), np.nan_to_num(mid("ci%")) / 100
     if any(row["version"] == "copy" for row in rows):
         copy = math.nan
     pairs = [results.samples(row) for row in rows] if all(map(has_samples, rows)) else None
@@ -122,8 +122,7 @@ def side(rows):
         us, least, p25, p75 = (float(np.percentile(pooled, at)) for at in (50, 0, 25, 75))
         time = interval(own, None, floor)
     else:
-        least, p25, p75, ci = mid("us_min"), mid("us_p25"), mid("us_p75"), mid("ci%") / 100
-        ci = 0.0 if math.isnan(ci) else ci
+        least, p25, p75 = mid("us_min"), mid("us_p25"), mid("us_p75")
         time = interval([np.array([row["us"]]) for row in rows], ci * us, floor)
     if not math.isnan(copy):
         share = us / copy
@@ -132,13 +131,12 @@ def side(rows):
             ratio = interval([pair[0] / pair[1] for pair in pairs], None, floor)
         else:
             each = [np.array([row["us"] / row["us_copy"]]) for row in rows]
-            spread = 0.0 if pairs else ci * share * math.sqrt(2)
-            ratio = interval(each, spread, floor)
-    flags = [flag for flag in ("suspect", "throttled", "noisy") if mid(flag) > 0]
+            ratio = interval(each, ci * share * math.sqrt(2), floor)
+    flags = [f for f in ("suspect", "throttled", "noisy") if any(row.get(f) == 1 for row in rows)]
     known = {"us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
     known |= {"copy": copy, "launch": LAUNCH / launches, "flags": flags}
     known |= {key: mid(key) for key in ("%copy", "GB/s", "sm_mhz")}
-    return known | {"runs": n, "sampled": bool(pairs)}
+    return known | {"runs": len(rows), "sampled": bool(pairs)}
 
 
 def judge(old, new):
@@ -162,14 +160,16 @@ def judge(old, new):
         return change / diff < CONFIRM
 
     why, verdict = [], "SAME"
+    within = abs(new["us"] - old["us"]) < launch
+    least = (new["min"] - old["min"]) / old["us"]
     if not disjoint("time"):
         drift = "us/us_copy" in moved and abs(new["copy"] - old["copy"]) > launch
         if near and drift and disjoint("ratio"):
             why.append(said["us/us_copy"])
-        if resolution > COARSE:
+        if resolution > COARSE and not (within and abs(least) < COARSE):
             why.append("too noisy")
         verdict = "AMBIGUOUS" if why else "SAME"
-    elif abs(new["us"] - old["us"]) < launch and against((new["min"] - old["min"]) / old["us"]):
+    elif within and against(least):
         why.append("the launch: fastest sample " + format(new["min"] - old["min"], "+.3f") + " µs")
     elif near and "us/us_copy" in moved and against(moved["us/us_copy"]) and not disjoint("ratio"):
         why.append(f"the copy moved too: {said['us/us_copy']}")
@@ -190,10 +190,8 @@ def judge(old, new):
 
 def read(path):
     """A file or folder -> (rows as dicts, contexts, simulated). Raises ResultsError."""
-    path = Path(path)
-    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    contexts = [results.read(file)[0] for file in files]
-    simulated = bool(contexts) and all(c["simulated"] == "true" for c in contexts)
+    contexts = [results.read(file)[0] for file in results.files(path)]
+    simulated = all(c["simulated"] == "true" for c in contexts)
     frame = results.load(path, simulated=simulated, op=None)
     contexts = [c for c in contexts if (c["simulated"] == "true") == simulated]
     return frame.to_dict("records"), contexts, simulated
@@ -367,12 +365,12 @@ def markdown(findings, counted):
     return table(header, rows, left=2 if counted else 1, text=2, pad=True) if rows else ""
 
 
-def summary(findings):
+def summary(findings, counted):
     tally = Counter(f["verdict"] for f in findings)
     text = f"{len(findings)} rows: " if len(findings) != 1 else "1 row: "
     text += ", ".join(f"{tally[verdict]} {verdict}" for verdict in VERDICTS if tally[verdict])
     shares = [1 + f["diff"] for f in findings if f["verdict"] in TIMED]
-    if shares:
+    if shares and not counted:
         mean = math.exp(np.mean(np.log(shares)))
         text += f"; new time / old time {mean:.3f}, geometric mean of {len(shares)}"
     return text
@@ -472,13 +470,15 @@ def main(argv=None):
     if args.json:
         print(json.dumps(finite({"heading": lines, "rows": findings}), indent=1, allow_nan=False))
     else:
-        print("\n".join(lines), markdown(findings, counted), summary(findings), sep="\n\n")
-    failed = [
-        f for f in findings
-        if f["verdict"] in args.fail_on and abs(f.get("diff", 0)) >= args.fail_on[f["verdict"]]
-    ]
-    for f in failed:
-        print(f"compare: {f['row']} is {f['verdict']} {f['why']}".rstrip(), file=sys.stderr)
+        parts = ["\n".join(lines), markdown(findings, counted), summary(findings, counted)]
+        print("\n\n".join(filter(None, parts)))
+    failed = False
+    for f in findings:
+        limit = args.fail_on.get(f["verdict"])
+        if limit == 0 or limit and abs(f.get("diff", 0)) > limit:
+            failed = True
+            said = [f.get("count"), f["verdict"], percent(f, "diff"), f["why"]]
+            print(f"compare: {f['row']}:", *filter(None, said), file=sys.stderr)
     return 1 if failed else 0
 
 

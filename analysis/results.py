@@ -105,6 +105,16 @@ def read(path):
     return context, data["benchmarks"]
 
 
+def files(path, pattern="*.json"):
+    """The results files of a file or folder, in order; ResultsError if there is none."""
+    path = Path(path)
+    found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
+    found = [file for file in found if file.name != "schema.json"]
+    if not found:
+        raise ResultsError(f"{relative(path)}: no {pattern} in it")
+    return found
+
+
 def _rows(path, aggregates):
     context, benchmarks = read(path)
     simulated = context["simulated"] == "true"
@@ -157,11 +167,8 @@ def load(path, *, simulated=False, aggregates=False, pattern="*.json", op="softm
     and then the path must hold no others. Raises ResultsError: no file, broken file, unknown
     schema, bad name, simulated rows mixed with others, nothing left.
     """
-    path = Path(path)
-    files = sorted(path.rglob(pattern)) if path.is_dir() else [path]
-    if not files:
-        raise ResultsError(f"{relative(path)}: no {pattern} in it")
-    rows = [row for file in files for row in _rows(file, aggregates)]
+    read_from = files(path, pattern)
+    rows = [row for file in read_from for row in _rows(file, aggregates)]
     if simulated and not all(row["simulated"] for row in rows):
         real = next(row["file"] for row in rows if not row["simulated"])
         raise ResultsError(
@@ -174,7 +181,7 @@ def load(path, *, simulated=False, aggregates=False, pattern="*.json", op="softm
         if timed:
             others = ", ".join(sorted({row["op"] for row in timed}))
             why = f"no row of {op}, only of {others} (op=None reads them)"
-        raise ResultsError(f"{relative(path)}: {why} in {len(files)} file(s)")
+        raise ResultsError(f"{relative(path)}: {why} in {len(read_from)} file(s)")
     frame = pd.DataFrame(kept)
     for column in ("N", "C", "block", "error", *TIMES, *SINCE_2):
         if column not in frame:

@@ -90,6 +90,12 @@ def test_broken_json(tmp_path, text, message):
         results.load(tmp_path / "x.json")
 
 
+def test_the_schema_is_no_result(tmp_path):
+    write(tmp_path / "x.json", [row()])
+    (tmp_path / "schema.json").write_text(store.SCHEMA.read_text())
+    assert len(results.load(tmp_path)) == 1
+
+
 def test_no_file(tmp_path):
     with pytest.raises(results.ResultsError, match="No such file"):
         results.load(tmp_path / "x.json")

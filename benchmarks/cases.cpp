@@ -175,12 +175,14 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   const Traffic traffic = kernel_.traffic(problems[0]);
   put(st, "bytes_moved", double(traffic.read + traffic.written));
   put(st, "max_ulp", max_ulp);
-  put(st, "smem", double(info.shared_bytes));
-  if (info.registers) put(st, "regs", *info.registers);
-  if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
+  if (kernel_.version() > 0) {  // of another's launches the machine knows nothing
+    put(st, "version", kernel_.version());
+    put(st, "smem", double(info.shared_bytes));
+    if (info.registers) put(st, "regs", *info.registers);
+    if (info.blocks_per_sm) put(st, "blocks/SM", *info.blocks_per_sm);
+  }
   for (const auto& [key, value] : traced) put(st, key, value);
   count(st, [&] { launch(0); });
-  if (kernel_.version() > 0) put(st, "version", kernel_.version());
   if (block_ > 0) put(st, "block", block_);
   st.SetLabel(std::string(kernel_.idea()) + on_file());
 }

@@ -132,7 +132,7 @@ class Gpu final : public Machine {
         {"cuda_runtime", version(runtime)},
         {"nvcc", std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
                      std::to_string(__CUDACC_VER_BUILD__)}};
-    const Condition now = driver().condition();
+    const Condition now = cuda::driver().condition();
     if (now.watt_limit) all.emplace_back("power_limit_w", std::to_string(int(*now.watt_limit)));
     if (now.celsius) all.emplace_back("celsius", std::to_string(*now.celsius));
     return all;
