@@ -6,8 +6,8 @@
     python analysis/study_figures.py --facts reduce what a paragraph of that study may cite
 
 analysis/studies.md holds claims and paragraphs. In a paragraph {fact} stands for a number with its
-unit, {a / b} for the quotient of two. A fact is a row by what tells it from the study's others, its
-metric behind it unless that is the study's own: {shuffle chains:1 block:256 cycles/op}.
+unit, {a / b} for the quotient of two. A fact is a row by what tells it from others of its variant,
+its metric behind it unless that is the study's own: {shuffle chains:1 block:256 cycles/op}.
 """
 
 import argparse
@@ -38,7 +38,8 @@ FIXED = ("op", "version", "dtype", "math", "mode")
 # Panels of each experiment: operation, rows, the argument on x (None: a bar a variant), metric, title.
 PANELS = {
     "reduce": [("reduce", {"chains": 1}, "block", "ns/op", "one value a thread"),
-               ("reduce", {"chains": 4}, "block", "ns/op", "four values at once")],
+               ("reduce", {"chains": 4}, "block", "ns/op", "four values at once"),
+               ("reduce-max", {}, None, "ns/op", "a maximum")],
     "latency": [("latency", {}, "set", "cycles/op", "each load needs the one before it")],
     "access": [("access", {}, "unroll", "GB/s", "a copy by a fixed number of threads")],
     "hints": [("hints", {"reads": 1}, None, "GB/s", "data that is read once"),
@@ -59,13 +60,29 @@ def arguments(row):
 
 
 def labels(rows, metric):
-    """[(label, row)] of an operation: the version and what tells it from the operation's others."""
-    records = [row for row in atlas.middle(rows[rows["error"].isna()]) if metric in row]
-    varied = [({"math": row["math"], "mode": row["mode"]} | arguments(row), row) for row in records]
-    keys = list(dict.fromkeys(key for known, _ in varied for key in known))
-    telling = [key for key in keys if len({known.get(key) for known, _ in varied}) > 1]
-    return [(" ".join([row["version"], *(f"{key}:{known[key]}" for key in telling if key in known)]),
-             row) for known, row in varied]
+    """[(label, row)] of an operation: the version, and what tells it from others of that version."""
+    versions = {}
+    for row in atlas.middle(rows[rows["error"].isna()]):
+        if not pd.isna(row.get(metric, np.nan)):
+            known = {"math": row["math"], "mode": row["mode"]} | arguments(row)
+            versions.setdefault(row["version"], []).append((known, row))
+    found = []
+    for version, each in versions.items():
+        telling, told = [], 1
+        for key in dict.fromkeys(key for known, _ in each for key in known):
+            apart = len({tuple(known.get(k) for k in (*telling, key)) for known, _ in each})
+            if apart > told:
+                telling.append(key)
+                told = apart
+        found += [(" ".join([version, *(f"{k}:{known[k]}" for k in telling if k in known)]), row)
+                  for known, row in each]
+    return found
+
+
+def series(label, x):
+    """What is one line over x: the label without it; of a counter the version alone."""
+    words = label.split()
+    return words[0] if x in UNITS else " ".join(w for w in words if not w.startswith(f"{x}:"))
 
 
 def row_facts(rows, metric, suffix=""):
@@ -93,14 +110,12 @@ def chosen(rows, operation, where):
 
 def draw_panel(ax, rows, x, metric, looks):
     """Lines over x, one for each version and argument but x; bars without x. looks: by label."""
-    series = {}
+    lines = {}
     for label, row in rows:
-        name = " ".join(w for w in label.split() if not w.startswith(f"{x}:")) if x else label
-        at = row.get(x, np.nan) if x else 0
-        series.setdefault(name, []).append((np.nan if isinstance(at, str) else at, row[metric]))
+        lines.setdefault(series(label, x), []).append((row.get(x, np.nan), row[metric]))
     if x is None:
-        names = list(series)
-        values = [series[name][0][1] for name in names]
+        names = list(lines)
+        values = [lines[name][0][1] for name in names]
         ax.barh(names, values, color=[looks[name]["color"] for name in names])
         for y, value in enumerate(values):
             ax.annotate(atlas.digits(value), (value, y), (3, 0), textcoords="offset points", va="center",
@@ -109,13 +124,13 @@ def draw_panel(ax, rows, x, metric, looks):
         ax.margins(x=0.15)
         ax.grid(axis="y", visible=False)
         return
-    points = [at for each in series.values() for at, _ in each if at > 0]
-    for name, each in series.items():
-        each = sorted(point for point in each if point[0] > 0)
-        if each:
-            ax.plot(*zip(*each), marker="o", ms=3.5, lw=1.5, label=name, **looks[name])
+    points = [at for each in lines.values() for at, _ in each if at > 0]
+    for name, each in lines.items():
+        known = sorted(point for point in each if point[0] > 0)
+        if known:
+            ax.plot(*zip(*known), marker="o", ms=3.5, lw=1.5, label=name, **looks[name])
         else:  # it has no such argument: the same wherever
-            ax.axhline(series[name][0][1], lw=1.5, label=name, **looks[name])
+            ax.axhline(each[0][1], lw=1.5, label=name, **looks[name])
     figures.log_ticks(ax.xaxis, points, base=2)
     ax.set_xlabel(x)
 
@@ -126,21 +141,24 @@ def experiment(name, rows):
     panels, facts = [], {}
     for operation, where, x, metric, title in PANELS[name]:
         found = chosen(rows, operation, where)
-        if metric in found and found[metric].notna().any():
-            panels.append((labels(found, metric), x, metric, title))
+        if drawn_rows := labels(found, metric):
+            panels.append((drawn_rows, x, metric, title))
     for i, operation in enumerate(dict.fromkeys(panel[0] for panel in PANELS[name])):
         metric = next(panel[3] for panel in PANELS[name] if panel[0] == operation)
-        found = chosen(rows, operation, {})
-        if metric in found:
-            facts |= row_facts(found, metric, f" {operation}" if i else "")
+        facts |= row_facts(chosen(rows, operation, {}), metric, f" {operation}" if i else "")
     if not panels:
         return None
-    bars = all(panel[1] is None for panel in panels)
-    most = max(len(panel[0]) for panel in panels)
-    figure, axes = figures.grid(1, len(panels), 0.9 + 0.3 * most if bars else 3.4)
-    for ax, (found, x, metric, title) in zip(axes[0], panels):
-        names = [" ".join(w for w in label.split() if not w.startswith(f"{x}:")) for label, _ in found]
-        draw_panel(ax, found, x, metric, figures.look(dict.fromkeys(names)))
+    # Two panels a line; bars take what they need.
+    columns = min(2, len(panels))
+    lanes = [panels[at : at + columns] for at in range(0, len(panels), columns)]
+    heights = [max(3.4 if x else 0.9 + 0.3 * len(found) for found, x, _, _ in lane)
+               for lane in lanes]
+    figure, axes = figures.grid(len(lanes), columns, sum(heights), height_ratios=heights)
+    for ax in axes.flat[len(panels):]:
+        ax.set_visible(False)
+    for ax, (found, x, metric, title) in zip(axes.flat, panels):
+        names = dict.fromkeys(series(label, x) for label, _ in found)
+        draw_panel(ax, found, x, metric, figures.look(names))
         ax.set_title(title)
         if x is None:
             ax.set_xlabel(AXIS[metric])

@@ -52,7 +52,7 @@ def study_row(name, us=10.0, **counters):
 
 def studied():
     rows = []
-    for i, variant in enumerate(("tree", "warp", "cg")):
+    for i, variant in enumerate(("tree", "shuffle", "cg")):
         for chains in (1, 4):
             for block in (64, 256, 1024):
                 rows.append(study_row(
@@ -75,7 +75,13 @@ def studied():
             rows.append(study_row(f"occupancy/{variant}/fp32/ieee/cold/elements:{elements}/block:256",
                                   elements=elements, regs=2 * elements, local_bytes=0,
                                   **{"GB/s": 4100.0 - 9 * elements, "blocks/SM": 64 / elements}))
-    return rows
+    rows += [study_row(f"occupancy/shared/fp32/ieee/cold/elements:8/shared:{kib << 10}/block:256",
+                       elements=8, shared=kib << 10, **{"GB/s": 4100.0 - kib, "blocks/SM": blocks})
+             for kib, blocks in ((0, 8), (112, 2), (224, 1))]
+    rows += [study_row(f"exp/{variant}/fp32/ieee/hot/block:1024", **{"ns/op": time})
+             for variant, time in (("expf", 0.9), ("ex2", 0.4))]
+    return rows + [study_row(f"exp-ulp/{variant}/fp32/ieee/hot/block:256", max_ulp=ulp)
+                   for variant, ulp in (("expf", 1.1), ("ex2", 2.3))]
 
 
 def write_everything(top):
