@@ -21,7 +21,8 @@ ORDER = {"fp32": 0, "ieee": 0, "cold": 0, "hot": 1, "graph": 2, "graph-hot": 3}
 def sources(top, gpu):
     """The newest GPU's file of each name below top/gpu: [(path, context)], and those left out.
 
-    Left out are files that are called like no suite and no study: of a filter or an input.
+    Left out are files that are called like no suite and no study: of a filter or an input. Raises
+    ResultsError if none is left.
     """
     newest, others = {}, []
     for file in sorted(top.glob(f"{gpu}/*/*.json")):
@@ -33,6 +34,9 @@ def sources(top, gpu):
             continue
         dated = (pd.to_datetime(context["date"], utc=True), file, context)
         newest[file.name] = max(newest.get(file.name, dated), dated, key=lambda each: each[0])
+    if not newest:
+        raise results.ResultsError(
+            f"{results.relative(top)}: no GPU's {gpu}/<date>-<sha>/*.json of a suite or study")
     return [(file, context) for _, file, context in newest.values()], others
 
 
@@ -44,8 +48,6 @@ def load(files):
     """
     frames = [results.load(file, op=None).assign(study=bool(STUDIES.match(file.name)))
               for file, _ in files]
-    if not frames:
-        return pd.DataFrame(), pd.DataFrame()
     rows = pd.concat(frames, ignore_index=True)
     rows = rows[(rows["op"] != "softmax") | ~rows["study"] & (rows["input"] == "noise")]
     dates = pd.to_datetime(rows["date"], utc=True)
@@ -139,13 +141,13 @@ def slices(found):
         sizes = {}
         for cell in groups[at]:
             sizes.setdefault(round(math.log2(cell["N"] * cell["C"]), 3), []).append(cell)
-        strips = [each for each in sizes.values() if len(each) >= FEWEST
-                  and len({cell["C"] for cell in each}) == len(each)]
-        rest = [cell for each in sizes.values() if each not in strips for cell in each]
-        named = dict(zip(("dtype", "math", "mode"), at))
-        for strip in strips:
-            ordered = sorted(strip, key=lambda cell: cell["C"])
-            parts.append(named | {"strip": True, "cells": ordered})
+        named, rest = dict(zip(("dtype", "math", "mode"), at)), []
+        for each in sizes.values():
+            if len(each) >= FEWEST and len({cell["C"] for cell in each}) == len(each):
+                ordered = sorted(each, key=lambda cell: cell["C"])
+                parts.append(named | {"strip": True, "cells": ordered})
+            else:
+                rest += each
         if rest:
             ordered = sorted(rest, key=lambda cell: (cell["N"], cell["C"]))
             parts.append(named | {"strip": False, "cells": ordered})
@@ -195,7 +197,8 @@ def runs(part):
     for line in lines.values():
         line_runs = []
         for cell in line:
-            if not line_runs or line_runs[-1][-1]["ours"][0]["version"] != cell["ours"][0]["version"]:
+            version = cell["ours"][0]["version"]
+            if not line_runs or line_runs[-1][-1]["ours"][0]["version"] != version:
                 line_runs.append([])
             line_runs[-1].append(cell)
         shape = [(r[0]["C"], r[-1]["C"], r[0]["ours"][0]["version"]) for r in line_runs]
@@ -251,10 +254,10 @@ def atlas_table(parts):
         if (part["dtype"], part["math"]) != ("fp32", "ieee"):
             continue
         if part["strip"]:
-            rows = [[f"{cell['C']:,}", winner(cell), cell["beaten"]["version"] if cell["beaten"]
-                     else DASH] for cell in found]
-            text = table(["columns", "fastest (block), of a copy's speed", "a peer is faster"], rows,
-                         left=0)
+            rows = [[f"{cell['C']:,}", winner(cell), (cell["beaten"] or {}).get("version", DASH)]
+                    for cell in found]
+            header = ["columns", "fastest (block), of a copy's speed", "a peer is faster"]
+            text = table(header, rows, left=0)
         else:
             widths = sorted({cell["C"] for cell in found})
             at = {(cell["N"], cell["C"]): winner(cell) for cell in found}
@@ -284,4 +287,4 @@ def guide_table(parts):
         return atlas_table([])
     found = [cell for part in parts for cell in part["cells"]
              if (part["dtype"], part["math"]) == ("fp32", "ieee")]
-    return f"{table(list(GUIDE.values()), rows, left=5)}\n\nFrom {listed(files_of(found))}."
+    return f"{table(list(GUIDE.values()), rows, left=5, text=2)}\n\nFrom {listed(files_of(found))}."

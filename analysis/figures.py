@@ -50,7 +50,8 @@ def svg(figure, name, words):
     box = re.search(r'viewBox="[^"]+"', text)[0]
     xmlns = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     words = words.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return re.sub(r"<svg[^>]*>", f'<svg {xmlns} {box} role="img" aria-label="{words}">', text, count=1)
+    head = f'<svg {xmlns} {box} role="img" aria-label="{words}">'
+    return re.sub(r"<svg[^>]*>", head, text, count=1)
 
 
 @styled
@@ -226,7 +227,6 @@ def complexity(ladder, kernels):
 @styled
 def winners(parts):
     """Who is the fastest at which shape: a coloured tile a cell, with its %copy."""
-    parts = [part for part in parts if (part["dtype"], part["math"]) == ("fp32", "ieee")]
     looks = look(versions(parts))
     shapes = [[1] if part["strip"] else sorted({cell["N"] for cell in part["cells"]})
               for part in parts]

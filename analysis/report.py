@@ -100,7 +100,8 @@ def peer_lines(rows):
             if own:
                 line[f"ours, {math_}"] = min(own, key=lambda row: row["us"])
         table = tables.setdefault(f"{dtype}, {mode}", {"versions": {}, "lines": [], "files": []})
-        table["versions"] |= dict.fromkeys(sorted(line, key=lambda name: ("ours" not in name, name)))
+        names = sorted(line, key=lambda name: ("ours" not in name, name))
+        table["versions"] |= dict.fromkeys(names)
         table["files"] = sorted({*table["files"], *(row["file"] for row in line.values())})
         first = min(row["us"] for row in line.values())
         table["lines"].append({"N": n, "C": c, "rows": line, "first": first})
@@ -122,15 +123,13 @@ def error_lines(rows):
 def gather(top, gpu, root):
     """All that the page and the READMEs say. Raises ResultsError: no results, a broken file."""
     files, others = atlas.sources(top, gpu)
-    if not files:
-        raise results.ResultsError(f"{results.relative(top)}: no {gpu}/<date>-<sha>/*.json in it")
     softmax, experiments = atlas.load(files)
     kernels = update_ladder.kernels(root / "kernels")
     all_rows = pd.concat([part for part in (softmax, experiments) if len(part)])
-    made = study_figures.drawn(softmax, experiments, kernels)
-    return {"files": files, "others": others, "softmax": softmax, "all": all_rows,
-            "kernels": kernels, "made": made, "ladder": study_figures.ladder_of(softmax),
-            "parts": atlas.slices(atlas.cells(softmax))}
+    ladder = study_figures.ladder_of(files)
+    made = study_figures.drawn(ladder, softmax, experiments, kernels)
+    return {"files": files, "others": others, "softmax": softmax, "all": all_rows, "made": made,
+            "ladder": ladder, "parts": atlas.slices(atlas.cells(softmax))}
 
 
 def drawing(name, figure, words, files):
@@ -146,11 +145,11 @@ def page(root, found):
         if study["drawn"]:
             study["figure"] = drawing(f"study-{study['name']}", study["drawn"][0], study["title"],
                                       study["drawn"][2])
-    drawn = {}
+    drawn = {"roof": None, "moved": None}
     large = [part for part in parts if len(part["cells"]) >= atlas.FEWEST]
     if large:
         cells = [cell for part in large for cell in part["cells"]]
-        drawn["roof"] = drawing("roof", figures.roof(large), "GB/s of each version below the copy's",
+        drawn["roof"] = drawing("roof", figures.roof(large), "GB/s of each version and of the copy",
                                 atlas.files_of(cells))
     if ladder is not None:
         best = results.best(ladder, "ieee")
@@ -161,10 +160,9 @@ def page(root, found):
         loader=jinja2.FileSystemLoader(root / "analysis"), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters |= {"digits": atlas.digits, "heat": heat, "prose": prose}
-    environment.globals |= {"isnan": math.isnan, "command": atlas.command, "slice_title": atlas.title,
-                            "files_of": atlas.files_of}
-    variables = [(name, light, dark) for name, light, dark in zip(
-        (f"s{i}" for i in range(len(figures.SERIES))), figures.SERIES, figures.DARK)]
+    environment.globals |= {"isnan": math.isnan, "command": atlas.command,
+                            "slice_title": atlas.title, "files_of": atlas.files_of}
+    variables = [(f"s{i}", *each) for i, each in enumerate(zip(figures.SERIES, figures.DARK))]
     return environment.get_template("report.html.j2").render(
         overview=overview(found["files"], found["all"]),
         others=[results.relative(file) for file in found["others"]],

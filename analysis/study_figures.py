@@ -35,7 +35,7 @@ AXIS = {"ns/op": "ns an operation", "cycles/op": "cycles an operation", "GB/s": 
 # Beside the arguments of a row, what its name holds; its counters are the keys of UNITS.
 FIXED = ("op", "version", "dtype", "math", "mode")
 
-# Panels of each experiment: operation, rows, the argument on x (None: a bar a variant), metric, title.
+# Panels of an experiment: operation, rows, argument on x (None: a bar a variant), metric, title.
 PANELS = {
     "reduce": [("reduce", {"chains": 1}, "block", "ns/op", "one value a thread"),
                ("reduce", {"chains": 4}, "block", "ns/op", "four values at once"),
@@ -60,7 +60,7 @@ def arguments(row):
 
 
 def labels(rows, metric):
-    """[(label, row)] of an operation: the version, and what tells it from others of that version."""
+    """[(label, row)] of an operation: version, and what tells it from others of that version."""
     versions = {}
     for row in atlas.middle(rows[rows["error"].isna()]):
         if not pd.isna(row.get(metric, np.nan)):
@@ -118,8 +118,8 @@ def draw_panel(ax, rows, x, metric, looks):
         values = [lines[name][0][1] for name in names]
         ax.barh(names, values, color=[looks[name]["color"] for name in names])
         for y, value in enumerate(values):
-            ax.annotate(atlas.digits(value), (value, y), (3, 0), textcoords="offset points", va="center",
-                        fontsize=8)
+            ax.annotate(atlas.digits(value), (value, y), (3, 0), textcoords="offset points",
+                        va="center", fontsize=8)
         ax.invert_yaxis()
         ax.margins(x=0.15)
         ax.grid(axis="y", visible=False)
@@ -169,7 +169,7 @@ def experiment(name, rows):
                 figures.log_ticks(ax.yaxis, [row[metric] for _, row in found])
             else:
                 ax.set_ylim(0, 1.08 * max(row[metric] for _, row in found))
-            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2 if len(panels) > 1 else 4)
+            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), ncols=4 // columns)
     return figure, facts
 
 
@@ -204,41 +204,32 @@ def complexity(ladder, kernels):
 
 
 def guide(parts):
-    """The atlas -> (Figure, facts): who wins each cell of fp32 and ieee, by how much of a copy."""
+    """Slices of fp32 and ieee -> (Figure, facts): who wins each cell, at what share of a copy."""
     facts, wins = {}, {}
-    for part in parts:
-        for cell in part["cells"]:
-            if (cell["dtype"], cell["math"]) == ("fp32", "ieee"):
-                row = cell["ours"][0]
-                at = f"{cell['mode']} {cell['N']}x{cell['C']}"
-                facts[at] = (atlas.winner(cell), "")
-                facts[f"{at} us"] = (row["us"], "µs")
-                facts[f"{at} %copy"] = (row["%copy"], "%")
-                wins[row["version"]] = wins.get(row["version"], 0) + 1
+    for cell in (cell for part in parts for cell in part["cells"]):
+        row = cell["ours"][0]
+        at = f"{cell['mode']} {cell['N']}x{cell['C']}"
+        facts[at] = (atlas.winner(cell), "")
+        facts[f"{at} us"] = (row["us"], "µs")
+        facts[f"{at} %copy"] = (row["%copy"], "%")
+        wins[row["version"]] = wins.get(row["version"], 0) + 1
     facts |= {f"{version} wins": (count, "") for version, count in wins.items()}
     return figures.winners(parts), facts | {"cells": (sum(wins.values()), "")}
 
 
-def ladder_of(softmax):
-    """The ladder of the newest folder with one, of rows of atlas.load; None without any."""
-    if not len(softmax):
+def ladder_of(files):
+    """The ladder of the newest folder with one, of files of atlas.sources; None without any."""
+    dated = [(pd.to_datetime(context["date"], utc=True), file.parent) for file, context in files
+             if file.name.startswith("ladder-")]
+    if not dated:
         return None
-    files = [file for file in set(softmax["file"]) if Path(file).name.startswith("ladder-")]
-    dates = softmax[softmax["file"].isin(files)].groupby("file")["date"].max()
-    if dates.empty:
-        return None
-    folder = Path(pd.to_datetime(dates, utc=True).idxmax()).parent
-    same = [file for file in files if Path(file).parent == folder]
-    try:
-        return results.ladder(softmax[softmax["file"].isin(same)])
-    except results.ResultsError:
-        return None  # of other shapes, or all in error
+    return results.ladder(results.load(max(dated)[1], pattern="ladder-*.json"))
 
 
-def drawn(softmax, studies, kernels):
+def drawn(ladder, softmax, studies, kernels):
     """All studies: {name: (Figure, facts, files) or None where nothing was measured}.
 
-    softmax, studies: of atlas.load; kernels: of update_ladder.kernels.
+    ladder: of ladder_of; softmax, studies: of atlas.load; kernels: of update_ladder.kernels.
     """
     found = {}
     for name, panels in PANELS.items():
@@ -246,14 +237,14 @@ def drawn(softmax, studies, kernels):
         rows = [chosen(studies, operation, {}) for operation in {panel[0] for panel in panels}]
         files = sorted({file for part in rows if len(part) for file in part["file"]})
         found[name] = made and (*made, files)
-    ladder = ladder_of(softmax)
     found |= {"block-size": None, "complexity": None}
     if ladder is not None:
         files = sorted(set(ladder["file"]))
         found["block-size"] = (*block_size(ladder), files)
         found["complexity"] = (*complexity(ladder, kernels), files)
-    parts = [part for part in atlas.slices(atlas.cells(softmax))
-             if (part["dtype"], part["math"]) == ("fp32", "ieee") and len(part["cells"]) >= atlas.FEWEST]
+    plain = [part for part in atlas.slices(atlas.cells(softmax))
+             if (part["dtype"], part["math"]) == ("fp32", "ieee")]
+    parts = [part for part in plain if len(part["cells"]) >= atlas.FEWEST]
     cells = [cell for part in parts for cell in part["cells"]]
     found["guide"] = (*guide(parts), atlas.files_of(cells)) if parts else None
     return found
@@ -296,8 +287,8 @@ def chapters(path):
 
 
 def written(path, made):
-    """Studies with their text: [{name, title, claim, paragraph, drawn}]. Raises ResultsError for a
-    study without a chapter, a chapter without a study, and a fact that there is not."""
+    """(text before the studies, [{name, title, claim, paragraph, drawn}]). Raises ResultsError for
+    a study without a chapter, a chapter without a study, and a fact that there is not."""
     head, texts = chapters(path)
     if set(texts) != set(made):
         odd = ", ".join(sorted(set(texts) ^ set(made)))
@@ -342,7 +333,7 @@ def stale(path, facts):
 
 
 def pictures(folder, made):
-    """The figures whose picture in the folder is missing or of other data: {path: (Figure, facts)}."""
+    """Figures whose picture in the folder is missing or of other data: {path: what is drawn}."""
     paths = {folder / f"{name}.png": each for name, each in made.items() if each}
     return {path: each for path, each in paths.items() if stale(path, each[1])}
 
@@ -351,20 +342,23 @@ def main(argv=None):
     style = argparse.RawTextHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    parser.add_argument("--facts", metavar="STUDY", choices=(*PANELS, "block-size", "complexity", "guide"))
+    names = (*PANELS, "block-size", "complexity", "guide")
+    parser.add_argument("--facts", choices=names, help="what a paragraph of it may cite")
     parser.add_argument("--results", type=Path, help="default: results/, or $SOFTMAX_RESULTS")
     parser.add_argument("--gpu", default="nvidia-h200", help="folder of results/ (%(default)s)")
     parser.add_argument("--root", type=Path, default=results.ROOT, help="the tree")
     args = parser.parse_args(argv)
     try:
         files, _ = atlas.sources(args.results or results.results_folder(), args.gpu)
-        made = drawn(*atlas.load(files), update_ladder.kernels(args.root / "kernels"))
+        kernels = update_ladder.kernels(args.root / "kernels")
+        made = drawn(ladder_of(files), *atlas.load(files), kernels)
     except results.ResultsError as error:
         print(f"study_figures: {error}", file=sys.stderr)
         return 2
     if args.facts:
         facts = made[args.facts][1] if made[args.facts] else {}
-        print("\n".join(f"{{{key}}}  {fact(facts, key)}" for key in facts) or "nothing measured yet")
+        lines = [f"{{{key}}}  {fact(facts, key)}" for key in facts]
+        print("\n".join(lines) or "nothing measured yet")
         return 0
     return refresh("study_figures.py", args.root, made, {}, args.check)
 
