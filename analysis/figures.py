@@ -64,14 +64,15 @@ def png(figure, path, digest):
 def grid(rows, columns, height, **more):
     """(figure, axes[rows][columns]) without a window; more: of Figure.subplots."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
     return figure, figure.subplots(rows, columns, squeeze=False, **more)
 
 
 def plain(value, _=None):
-    """1536 -> "1536", 2^17 -> "128K": a tick of a log axis."""
+    """0.5 -> "0.5", 2^17 -> "128K": a tick of a log axis."""
     if value >= 4096 and value % 1024 == 0:
         return f"{value / 1024**2:g}M" if value >= 1 << 20 else f"{value / 1024:g}K"
-    return f"{value:g}"
+    return f"{value:g}" if value < 1e5 else f"{value:.0f}"
 
 
 def log_ticks(axis, values, base=10, every=(1, 2, 5)):

@@ -32,6 +32,9 @@ UNITS = {"us": "µs", "ns/op": "ns", "cycles/op": "cycles", "GB/s": "GB/s", "%co
          "sm_mhz": "MHz", "smem": "bytes"}
 AXIS = {"ns/op": "ns an operation", "cycles/op": "cycles an operation", "GB/s": "GB/s",
         "max_ulp": "largest error, ulp", "us": "µs"}
+ALONG = {"set": "bytes that are walked through", "block": "threads a block",
+         "elements": "elements a thread", "unroll": "loads in flight a thread",
+         "blocks/SM": "blocks on a multiprocessor"}
 # Beside the arguments of a row, what its name holds; its counters are the keys of UNITS.
 FIXED = ("op", "version", "dtype", "math", "mode")
 
@@ -74,8 +77,9 @@ def labels(rows, metric):
             if apart > told:
                 telling.append(key)
                 told = apart
-        found += [(" ".join([version, *(f"{k}:{known[k]}" for k in telling if k in known)]), row)
-                  for known, row in each]
+        for known, row in each:
+            told = [f"{k}:{known[k]}" for k in telling if k in known and known[k] != "ieee"]
+            found.append((" ".join([version, *told]), row))
     return found
 
 
@@ -132,7 +136,7 @@ def draw_panel(ax, rows, x, metric, looks):
         else:  # it has no such argument: the same wherever
             ax.axhline(each[0][1], lw=1.5, label=name, **looks[name])
     figures.log_ticks(ax.xaxis, points, base=2)
-    ax.set_xlabel(x)
+    ax.set_xlabel(ALONG.get(x, x))
 
 
 @figures.styled

@@ -437,6 +437,17 @@ def test_a_paragraph_cites_facts_and_quotients_of_them(tree):
         assert study_figures.fill(text, found[name]) == wanted
 
 
+def test_fast_math_changes_no_name_of_a_fact(tree):
+    before = studies(tree)["reduce"][1]
+    rows = [entry | {"name": entry["name"].replace("/ieee/", "/fast/"), "ns/op": 1.0}
+            for entry in studied() if entry["name"].startswith("reduce/")]
+    write(tree / FOLDER / "studies-fast.json", rows, **CONTEXT)
+    after = studies(tree)["reduce"][1]
+    same = {key for key in before if "best" not in key}
+    assert {key: after[key] for key in same} == {key: before[key] for key in same}
+    assert after["tree math:fast chains:1 block:64"] == (1.0, "ns")
+
+
 def test_a_fact_that_there_is_not_fails_and_names_its_like(tree, capsys):
     path = tree / "analysis/studies.md"
     path.write_text(path.read_text().replace("## latency", "{shufle best}\n\n## latency"))
