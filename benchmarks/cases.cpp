@@ -8,6 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "benchmarks/interrupt.hpp"
+#include "benchmarks/progress.hpp"
+
 namespace softmax::bench {
 namespace {
 
@@ -19,11 +22,22 @@ void put(benchmark::State& st, const std::string& key, double value) {
 // A user's larger --benchmark_min_time arrives as a number of iterations, above the first round's 1.
 std::int64_t at_least(const benchmark::State& st) { return st.max_iterations > 1 ? st.max_iterations : 0; }
 
+// 1.7.1 stops the program where two repetitions differ in their iterations: one that enters the loop counts as many as
+// the others.
+void end_in_error(benchmark::State& st, const std::string& why) {
+  st.SkipWithError(why.c_str());
+  while (st.KeepRunningBatch(st.max_iterations)) {
+  }
+}
+
 void add(Registered& all, std::unique_ptr<Case> made, const std::string& name, std::vector<std::string> arg_names,
          std::vector<std::int64_t> args) {
   Case* c = made.get();
   all.cases.push_back(std::move(made));
-  benchmark::RegisterBenchmark(name.c_str(), [c](benchmark::State& st) { c->Run(st); })
+  c->name = name;
+  for (std::size_t i = 0; i < args.size(); ++i) c->name += "/" + arg_names[i] + ":" + std::to_string(args[i]);
+  c->name += "/manual_time";
+  benchmark::RegisterBenchmark(name.c_str(), [c](benchmark::State& st) { c->enter(st); })
       ->ArgNames(std::move(arg_names))
       ->Args(std::move(args))
       ->Unit(benchmark::kMicrosecond)
@@ -107,7 +121,27 @@ void Case::hand_over(benchmark::State& st, const Measured& m) {
 
 void Case::fail(benchmark::State& st, const std::string& why) {
   session_.fail();
-  st.SkipWithError(one_line(why).c_str());
+  end_in_error(st, one_line(why));
+}
+
+void Case::enter(benchmark::State& st) {
+  Progress* const progress = session_.progress;
+  try {
+    stop_if_interrupted();
+    if (progress) progress->begin(name, size(), st.max_iterations);
+    Run(st);
+    if (progress) progress->end();
+  } catch (const Interrupted&) {
+    end_in_error(st, kInterrupted);
+  }
+}
+
+void Case::profile(benchmark::State& st, const std::function<void()>& launch) {
+  Machine& machine = session_.machine();
+  if (mode_ == Mode::cold) machine.time([](int) {}, 1, {.mode = Mode::cold, .flush = session_.flush});
+  machine.profiled(name, launch);
+  while (st.KeepRunningBatch(st.max_iterations)) st.SetIterationTime(0);
+  put(st, "profiled", 1);
 }
 
 std::string Case::on_file() const { return shape_.file ? " @ " + session_.input().file_name : ""; }
@@ -145,12 +179,14 @@ void KernelCase::count(benchmark::State& st, const std::function<void()>& launch
       put(st, std::string(key), key.ends_with('%') ? value : value / double(shape_.rows));
   } catch (const std::exception& e) {
     session_.metrics = false;  // timing goes on
+    if (session_.progress) session_.progress->clear();
     std::cerr << "bench: no hardware counters: " << e.what() << std::endl;
   }
 }
 
 void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   Machine& machine = session_.machine();
+  st.SetLabel(std::string(kernel_.idea()) + on_file());
   std::vector<Problem> problems;
   for (int set = 0; set < ws.sets(); ++set) problems.push_back(ws.problem(kernel_, block_, set));
   const auto launch = [&](int set) { kernel_.launch(problems[std::size_t(set)]); };
@@ -166,6 +202,7 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   };
   double max_ulp = launch_once();
   ws.out().poison();
+  if (session_.profile) return profile(st, [&] { launch(0); });
   const Measured m = session_.time(ws, launch, mode_, at_least(st));
   const LaunchInfo info = machine.last_launch();
   max_ulp = std::max(max_ulp, verify(ws));     // what the timed launches left
@@ -184,14 +221,14 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   for (const auto& [key, value] : traced) put(st, key, value);
   count(st, [&] { launch(0); });
   if (block_ > 0) put(st, "block", block_);
-  st.SetLabel(std::string(kernel_.idea()) + on_file());
 }
 
 void CopyCase::measure(benchmark::State& st, Workspace& ws) {
-  hand_over(st, session_.time_copy(ws, mode_, at_least(st)));
-  put(st, "bytes_moved", double(shape_.bytes()));
   st.SetLabel("the fastest of " + std::to_string(session_.machine().copies()) + " ways to copy the same bytes" +
               on_file());
+  if (session_.profile) return profile(st, [&] { ws.copy(0); });
+  hand_over(st, session_.time_copy(ws, mode_, at_least(st)));
+  put(st, "bytes_moved", double(shape_.bytes()));
 }
 
 std::string case_name(const Session& session, std::string_view version, Mode mode) {

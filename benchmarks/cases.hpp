@@ -19,6 +19,11 @@ class Case : public benchmark::Fixture {
       : session_(session), shape_(shape), mode_(mode), sets_(sets) {}
   using benchmark::Fixture::SetUp;
   void SetUp(benchmark::State&) override;
+  // What the library calls. Once interrupted() it does nothing but end in the error kInterrupted.
+  void enter(benchmark::State&);
+  double size() const { return double(shape_.bytes()); }  // for a guess at its time, beside others
+
+  std::string name;  // whole, as the library has it
 
  protected:
   void BenchmarkCase(benchmark::State&) override;
@@ -29,6 +34,8 @@ class Case : public benchmark::Fixture {
 
   // Time, counters that every row has, and the raw samples.
   void hand_over(benchmark::State&, const Measured&);
+  // In place of measuring, if a session profiles: one launch, with a cold cache where the mode says so.
+  void profile(benchmark::State&, const std::function<void()>& launch);
 
   Session& session_;
   Shape shape_;
@@ -63,6 +70,9 @@ class CopyCase final : public Case {
  private:
   void measure(benchmark::State&, Workspace&) override;
 };
+
+// Of a case that was not measured because the run was interrupted: its row is no result.
+inline constexpr const char* kInterrupted = "interrupted";
 
 // "softmax/V6/fp32/ieee/cold": operation, version (or "copy"), data type, math, mode. Google Benchmark adds the
 // arguments.

@@ -25,7 +25,7 @@ in_err() { grep -qE -- "$1" "$tmp/err" || complain "no '$1' on standard error"; 
 check 'help' 0 --help
 in_out '--device=gpu\|cpu'
 in_out '--benchmark_filter'
-[ "$(wc -l <"$tmp/out")" -le 24 ] || complain 'help is more than a screen'
+[ "$(wc -l <"$tmp/out")" -le 28 ] || complain 'help is more than a screen'
 
 check 'table' 0 --device=cpu --benchmark_filter=/V6/
 in_out '^32 x 1571 fp32, ieee, sim, '
@@ -100,6 +100,101 @@ PY
 check 'input' 0 --device=cpu --benchmark_filter=/V6/ --input="$tmp/rows.npy"
 in_out '^3 x 5 fp32'
 in_out '@ rows.npy'
+
+check 'sweep' 0 --device=cpu --sweep 'C=8:32:x2,N=3,block=64' --benchmark_filter=/V6/ --benchmark_out="$tmp/sweep.json"
+[ "$(grep -cE '^3 x (8|16|32) fp32' "$tmp/out")" = 3 ] || complain 'not the three shapes of the sweep'
+python3 - "$tmp/sweep.json" <<'PY' || complain 'the sweep is not in the JSON'
+import json, sys
+data = json.load(open(sys.argv[1]))
+assert data["context"]["suite"] == "sweep" and data["context"]["sweep"] == "C=8:32:x2,N=3,block=64"
+assert [(row["N"], row["C"], row["block"]) for row in data["benchmarks"]] == [(3, 8, 64), (3, 16, 64), (3, 32, 64)]
+PY
+check 'sweep of a file' 0 --device=cpu --benchmark_filter=/V6/ --input="$tmp/rows.npy" --sweep=block=64 --benchmark_format=json
+in_out '"input": "rows.npy"'
+check 'bad axis' 2 --device=cpu --sweep=K=3
+in_err '"K": no such axis; there are N, C'
+check 'bad block' 2 --device=cpu --sweep=block=33
+in_err 'block=33: kernels take 32, 64, '
+check 'graph on the CPU device' 2 --device=cpu --sweep=mode=graph
+in_err 'one mode, sim'
+check 'sweep and suite' 2 --sweep=C=3 --suite=shapes
+in_err 'exclude each other'
+
+check 'metrics' 0 --device=cpu --metrics --benchmark_filter=/V6/.*block:32/
+in_err 'counts anyway'
+check 'profile' 2 --device=cpu --profile
+in_err 'no profiler looks into the CPU device'
+check 'profile and file' 2 --profile --benchmark_out="$tmp/profile.json"
+in_err '--profile and --benchmark_out exclude each other'
+
+check 'a key of ours' 2 --device=cpu --benchmark_filter=/V6/ --benchmark_context=mine=1,device=x
+in_err '--benchmark_context=device=...: '
+check 'a key of the library' 2 --device=cpu --benchmark_filter=/V6/ --benchmark_context=date=x
+check 'a key of the user' 0 --device=cpu --benchmark_filter=/V6/ --benchmark_context=mine=1 --benchmark_format=json
+in_out '"mine": "1"'
+check 'a folder' 2 --device=cpu --benchmark_filter=/V6/ --benchmark_out="$tmp"
+in_err 'a folder'
+check 'below a file' 2 --device=cpu --benchmark_filter=/V6/ --benchmark_out="$tmp/bad.npy/x.json"
+in_err 'Not a directory'
+check 'nowhere' 2 --device=cpu --benchmark_filter=/V6/ --benchmark_out=/proc/x.json
+[ -s "$tmp/out" ] && complain 'measured, and then had nowhere to write'
+if [ -e /dev/full ]; then
+  check 'full disk' 1 --device=cpu --benchmark_filter=/V6/ --benchmark_out=/dev/full
+  in_err '/dev/full could not be written'
+fi
+check 'bad filter' 2 --device=cpu '--benchmark_filter=('
+in_err '--benchmark_filter=\('
+check 'csv' 0 --device=cpu --benchmark_filter=/V6/ --benchmark_format=csv
+in_out '^name,iterations,'
+
+# Progress is for a terminal that can take a line back, and never in what is not one.
+if script -qec true /dev/null >/dev/null 2>&1; then
+  on_terminal() { script -qec "env TERM=$1 '$bench' --device=cpu --benchmark_filter=/V6/.*C:1571/ ${2-}" /dev/null </dev/null >"$tmp/out" 2>"$tmp/err"; }
+  line=$'\r\\[[0-9]+/6\\] V6 32 x 1571 block [0-9]+(, [0-9]+ s left)?\e\\[K'
+  on_terminal xterm
+  [ "$(grep -cE "$line" "$tmp/out")" = 6 ] || complain 'no progress on a terminal'
+  # What is left to see: each table line whole, no progress.
+  sed -E $'s/.*\e\\[K//' "$tmp/out" | tr -d '\r' >"$tmp/seen"
+  [ "$(grep -cE '^  V6 +[0-9]+ +100 ' "$tmp/seen")" = 6 ] || complain 'progress spoils the table'
+  for quiet in dumb 'xterm --benchmark_format=json'; do
+    # shellcheck disable=SC2086
+    on_terminal $quiet
+    grep -q $'\e' "$tmp/out" && complain "progress with $quiet"
+  done
+  on_terminal xterm ">$tmp/table"
+  grep -qE "$line" "$tmp/out" || complain 'no progress beside a table in a file'
+  grep -q $'\e' "$tmp/table" && complain 'progress in a file'
+fi
+
+# Ctrl-C after the first row: the files hold what is done, and nothing else.
+for run in 'SIGINT 130 json' 'SIGTERM 143 json' 'SIGINT 130 console'; do
+  read -r signal status format <<<"$run"
+  python3 - "$bench" "$tmp/cut.json" "$signal" "$status" "$format" 2>"$tmp/err" <<'PY' || complain "$run: an interrupted run is not kept"
+import json, re, signal, subprocess, sys
+bench, path, name, status, format = sys.argv[1:]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
+run = subprocess.Popen([bench, "--device=cpu", "--sweep=N=8,C=1:2000", "--benchmark_filter=/V6/", "--benchmark_out=" + path,
+                        "--benchmark_format=" + format], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+out = ""
+while not re.search(r"^ +V6 +32|real_time", out, re.M):
+    line = run.stdout.readline()
+    assert line, "it ended too early"
+    out += line
+run.send_signal(getattr(signal, name))
+out += run.stdout.read()
+err = run.stderr.read()
+assert run.wait(60) == int(status), run.returncode
+def no_constant(text): raise ValueError(text + " in JSON")
+rows = json.load(open(path), parse_constant=no_constant)["benchmarks"]
+done, total = map(int, re.search(r"^bench: interrupted: (\d+) of (\d+) measured$", err, re.M).groups())
+assert 1 <= len(rows) == done < total == 2000 * 6, (len(rows), done, total)
+assert all(row["us"] > 0 and "error_message" not in row for row in rows)
+if format == "json":
+    assert json.loads(out)["benchmarks"] == rows
+else:
+    assert len(re.findall(r"^  V6 ", out, re.M)) == done and "ERROR" not in out
+PY
+done
 
 "$bench" --device=gpu --benchmark_list_tests >"$tmp/out" 2>"$tmp/err"
 case $? in

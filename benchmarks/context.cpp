@@ -12,6 +12,7 @@ std::vector<std::pair<std::string, std::string>> context(Session& session, std::
                                                          const std::string& sample_file) {
   const Machine& machine = session.machine();
   const Input& input = session.input();
+  const bool of_file = suite == "input" || (suite == "sweep" && input.file);
   std::vector<std::pair<std::string, std::string>> all = {
       {"schema", "2"},
       {"harness_version", SOFTMAX_VERSION},
@@ -25,8 +26,8 @@ std::vector<std::pair<std::string, std::string>> context(Session& session, std::
       {"flush",
        session.flush == Flush::none || machine.simulated() ? "none" : std::string(name(session.flush)) + " 2x L2"},
       {"suite", std::string(suite)},
-      {"input", suite == "input" ? input.file_name : "noise"},
-      {"seed", suite == "input" ? "none" : std::to_string(input.seed)},
+      {"input", of_file ? input.file_name : "noise"},
+      {"seed", of_file ? "none" : std::to_string(input.seed)},
       {"command_line", command_line},
   };
   if (!sample_file.empty()) all.emplace_back("samples", sample_file);

@@ -1,21 +1,30 @@
 // bench: measures the kernels of one machine. --help says how.
 
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "benchmarks/cases.hpp"
 #include "benchmarks/context.hpp"
+#include "benchmarks/interrupt.hpp"
 #include "benchmarks/npy.hpp"
 #include "benchmarks/options.hpp"
+#include "benchmarks/progress.hpp"
 #include "benchmarks/reporter.hpp"
 #include "benchmarks/session.hpp"
+#include "benchmarks/sweep.hpp"
 #include "benchmarks/trace.hpp"
 
 namespace softmax::bench {
@@ -47,7 +56,7 @@ Machine& choose(const std::string& id, std::string& why_not) {
 Input load(const Options& options) {
   Input input;
   const bool own = options.input.empty();
-  if (own && options.suite != Suite::ladder) return input;
+  if (own && (options.suite != Suite::ladder || !options.sweep.empty())) return input;
   const std::string from = own ? SOFTMAX_SAMPLE : options.input;
   try {
     input.file = std::make_shared<const Matrix>(read_npy(from));
@@ -90,31 +99,89 @@ void initialize(const std::string& program, const std::vector<std::string>& argu
                        : "unknown flag " + first + "; see --help");
 }
 
-bool is_json(const std::vector<std::string>& arguments) {
-  const std::string format = flag_value(arguments, "benchmark_out_format");
-  return format.empty() || format == "json";
+// "console", "json" or "csv", of standard output or of the result file.
+std::string format_of(const std::vector<std::string>& arguments, bool of_file) {
+  const std::string format = flag_value(arguments, of_file ? "benchmark_out_format" : "benchmark_format");
+  return !format.empty() ? format : of_file ? "json" : "console";
+}
+
+bool lists(const std::vector<std::string>& arguments) {
+  const std::string value = flag_value(arguments, "benchmark_list_tests");
+  const bool no = value.empty() || value == "false" || value == "no" || value == "off" || value == "0";
+  return std::ranges::count(arguments, "--benchmark_list_tests") > 0 || !no;
+}
+
+// The library would find out only after all is measured. Makes folders, leaves no file.
+void refuse_unwritable(const std::string& out) {
+  namespace fs = std::filesystem;
+  if (out.empty()) return;
+  const auto refuse = [&](const std::string& why) { throw UsageError("--benchmark_out=" + out + ": " + why); };
+  const fs::path folder = fs::path(out).has_parent_path() ? fs::path(out).parent_path() : ".";
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) refuse(error.message());
+  if (fs::is_directory(out, error) || !fs::path(out).has_filename()) refuse("a folder");
+  const bool there = fs::exists(out, error);
+  if (!std::ofstream(out, std::ios::app)) refuse(std::strerror(errno));
+  if (!there) fs::remove(out, error);
 }
 
 // Beside a JSON file of measured times; empty if there is none.
 std::string sample_file(const std::vector<std::string>& arguments, const Machine& machine) {
   const std::string out = flag_value(arguments, "benchmark_out");
-  if (out.empty() || !is_json(arguments) || machine.simulated()) return {};
-  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty())
-    std::filesystem::create_directories(folder);
-  return SampleFile::beside(out);
+  return out.empty() || format_of(arguments, true) != "json" || machine.simulated() ? "" : SampleFile::beside(out);
 }
 
-// Returns how many benchmarks matched the filter.
-std::size_t run(const std::vector<std::string>& arguments, const Machine& machine) {
-  const std::string format = flag_value(arguments, "benchmark_format");
-  std::unique_ptr<benchmark::BenchmarkReporter> display, file;
-  if (format.empty() || format == "console") display = std::make_unique<TableReporter>(machine.name());
-  if (format == "json") display = std::make_unique<FiniteJsonReporter>();
-  const std::string out = flag_value(arguments, "benchmark_out");
-  if (const auto folder = std::filesystem::path(out).parent_path(); !folder.empty())
-    std::filesystem::create_directories(folder);
-  if (!out.empty() && is_json(arguments)) file = std::make_unique<FiniteJsonReporter>();
-  return benchmark::RunSpecifiedBenchmarks(display.get(), file.get());  // null: the library's own
+// The program's keys are its own: the library keeps the first value it is given, and the user's come first.
+void add_context(std::vector<std::pair<std::string, std::string>> ours, const std::vector<std::string>& arguments) {
+  constexpr std::string_view kLibraryKeys[] = {
+      "date",   "host_name", "executable",         "num_cpus",        "mhz_per_cpu",        "cpu_scaling_enabled",
+      "caches", "load_avg",  "library_build_type", "library_version", "json_schema_version"};
+  for (const std::string& key : context_keys(arguments))
+    if (std::ranges::count(kLibraryKeys, key) > 0 ||
+        std::ranges::any_of(ours, [&](const auto& pair) { return pair.first == key; }))
+      throw UsageError("--benchmark_context=" + key + "=...: that key is the program's own");
+  for (const auto& [key, value] : ours) benchmark::AddCustomContext(key, value);
+}
+
+std::unique_ptr<benchmark::BenchmarkReporter> reporter(const std::string& format, bool of_file,
+                                                       const Machine& machine) {
+  if (format == "json") return std::make_unique<FiniteJsonReporter>();
+  if (format == "csv") return std::make_unique<WholeCsvReporter>();
+  if (of_file) return std::make_unique<benchmark::ConsoleReporter>(benchmark::ConsoleReporter::OO_None);
+  return std::make_unique<TableReporter>(machine.name());
+}
+
+// Returns false if the result file could not be written.
+bool run(const std::vector<std::string>& arguments, const Machine& machine, Progress* progress) {
+  Relay display(reporter(format_of(arguments, false), false, machine), progress);
+  if (flag_value(arguments, "benchmark_out").empty()) {
+    benchmark::RunSpecifiedBenchmarks(&display);
+    return true;
+  }
+  Relay file(reporter(format_of(arguments, true), true, machine), nullptr);
+  benchmark::RunSpecifiedBenchmarks(&display, &file);
+  return file.good();
+}
+
+// What a run measures: of a file, of a sweep, or a suite.
+struct Wanted {
+  std::string suite;  // as in the context
+  std::vector<Point> points;
+  Flush flush = Flush::memset;
+};
+Wanted wanted(const Options& options, const Machine& machine, Shape file) {
+  const bool only_file = !options.input.empty();
+  if (options.sweep.empty() && only_file) return {"input", {{file}}};
+  if (options.sweep.empty())
+    return {std::string(name(options.suite)), points(options.suite, machine.simulated(), file)};
+  std::set<int> blocks;
+  for (const Kernel* kernel : kernels())
+    if (&kernel->machine() == &machine) blocks.insert(kernel->traits().blocks.begin(), kernel->traits().blocks.end());
+  blocks.erase(0);
+  const Shape shape = only_file ? file : points(Suite::ladder, machine.simulated()).front().shape;
+  Sweep sweep = parse_sweep(options.sweep, {machine.simulated(), shape, {blocks.begin(), blocks.end()}});
+  return {"sweep", std::move(sweep.points), sweep.flush};
 }
 
 int run_program(const std::string& path, std::vector<std::string> arguments) {
@@ -132,39 +199,83 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
 
   std::string why_not;
   Machine& machine = choose(options.device, why_not);
+  if (machine.simulated() && options.profile)
+    throw UsageError("--profile: no profiler looks into the CPU device" +
+                     (why_not.empty() ? "" : " (" + why_not + ")") + "; --explain says what each source line does");
   if (machine.simulated())
     note("on the CPU device" + (why_not.empty() ? "" : " (" + why_not + ")") +
          ": its times are the simulator's and say nothing about a GPU");
+  if (machine.simulated() && options.metrics) note("--metrics: the CPU device counts anyway");
   Session session(machine, load(options));
-  const Shape file = session.input().file_shape();
-  const bool only_file = !options.input.empty();
-  const std::vector<Point> wanted =
-      only_file ? std::vector{Point{file}} : points(options.suite, machine.simulated(), file);
-  const std::string samples = sample_file(arguments, machine);
-  if (!samples.empty()) session.samples = std::make_unique<SampleFile>(samples);
-  if (const std::string list = flag_value(arguments, "benchmark_list_tests"); list.empty() || list == "false")
-    for (const auto& [key, value] : context(session, only_file ? "input" : name(options.suite), command_line,
-                                            std::filesystem::path(samples).filename().string()))
-      benchmark::AddCustomContext(key, value);
+  const Wanted wanted = bench::wanted(options, machine, session.input().file_shape());
+  session.flush = wanted.flush;
+  session.profile = options.profile;
+  session.metrics = options.metrics;
 
-  const Registered registered = register_cases(session, wanted, kernels());
+  const Registered registered = register_cases(session, wanted.points, kernels());
   for (const std::string& line : registered.left_out) note("left out: " + line);
-  for (const auto& [shape, mode, blocks] : wanted)
+  for (const auto& [shape, mode, blocks] : wanted.points)
     if (machine.simulated() && rows_to_trace(shape) < shape.rows)
       note(std::to_string(shape.rows) + " x " + std::to_string(shape.cols) + ": counts are of the first " +
            std::to_string(rows_to_trace(shape)) + " rows");
-  const std::size_t matched = run(arguments, machine);
-  benchmark::Shutdown();
-  if (const std::string format = flag_value(arguments, "benchmark_format"); options.explain && matched > 0)
-    (format.empty() || format == "console" ? std::cout : std::cerr) << explain(session.traces());
-  if (matched == 0)
+  const auto matches = name_filter(benchmark::GetBenchmarkFilter());
+  double count = 0, size = 0;
+  for (const auto& c : registered.cases)
+    if (matches(c->name)) {
+      ++count;
+      size += c->size();
+    }
+  if (count == 0) {
     note("nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
          std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
+    return 1;
+  }
+  if (lists(arguments)) {
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+  }
+
+  const std::string out = flag_value(arguments, "benchmark_out");
+  refuse_unwritable(out);
+  const std::string samples = sample_file(arguments, machine);
+  const bool table = format_of(arguments, false) == "console";
+  const int columns = table || !isatty(STDOUT_FILENO) ? terminal_columns() : 0;
+  const double repetitions =
+      std::max(1L, std::strtol(flag_value(arguments, "benchmark_repetitions").c_str(), nullptr, 10));
+  Progress progress(std::int64_t(count * repetitions), size * repetitions, session.policy.now,
+                    columns > 0 ? &std::cerr : nullptr, columns);
+  session.progress = &progress;
+  session.policy.between = [&] {
+    progress.tick();
+    stop_if_interrupted();
+  };
+  const Signals signals;
+  bool good = true;
+  try {
+    if (!options.profile) {
+      auto ours = context(session, wanted.suite, command_line, std::filesystem::path(samples).filename().string());
+      if (!options.sweep.empty()) ours.emplace_back("sweep", options.sweep);
+      add_context(std::move(ours), arguments);
+    }
+    if (!samples.empty()) session.samples = std::make_unique<SampleFile>(samples);  // overwrites: not before
+    good = run(arguments, machine, &progress);
+  } catch (const Interrupted&) {  // before the first case
+  }
+  benchmark::Shutdown();
+  if (options.explain) (table ? std::cout : std::cerr) << explain(session.traces());
+  if (table && !options.profile && interrupted() == 0)
+    if (const std::string line = roof_line(session.roof(), machine.peak_bandwidth()); !line.empty())
+      std::cout << "\n" << line;
+  if (!good) note(out + " could not be written");
   if (session.samples && !session.samples->good()) note(samples + " could not be written");
   if (session.failures() > 0) note(std::to_string(session.failures()) + " runs ended in an error");
   std::cout.flush();
   if (!std::cout) note("standard output could not be written");
-  return matched == 0 || session.failures() > 0 || !std::cout ? 1 : 0;
+  if (const int signal = interrupted()) {
+    note("interrupted: " + std::to_string(progress.done()) + " of " + std::to_string(progress.total()) + " measured");
+    return 128 + signal;
+  }
+  return session.failures() > 0 || !good || !std::cout ? 1 : 0;
 }
 
 }  // namespace

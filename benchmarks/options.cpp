@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <regex>
+#include <sstream>
 
 namespace softmax::bench {
 namespace {
@@ -34,48 +36,48 @@ bool take(std::vector<std::string>& arguments, std::size_t at, const std::string
 }  // namespace
 
 const char* const kHelp =
-    "Measures this program's softmax kernels: each is checked against long double, timed with a cold cache, and "
-    "checked again.\n"
-    "\n"
-    "usage: bench [flags]\n"
-    "  --device=gpu|cpu     where to run; default: the GPU if there is one. Times of the CPU device are its "
-    "simulator's\n"
-    "  --suite=ladder       the article's shape, 8192 x 50257 fp32, and the file of attention scores that comes with "
-    "the\n"
-    "                       project (the default); on the CPU device small stand-ins\n"
-    "  --suite=shapes       the same, and C = 1024, 4096, 32000, 128256\n"
-    "  --input=FILE.npy     the rows of a file instead of noise: 2-D, C order, float32; its shape is the only one\n"
-    "  --explain            on the CPU device: what each source line asks of memory, and which line to fix; takes\n"
-    "                       --benchmark_filter=/V1/ to explain only V1\n"
-    "  --help               this text\n"
-    "\n"
-    "Google Benchmark's flags work too, among them\n"
-    "  --benchmark_filter=V6              only what matches this regular expression; /V6/ is exact\n"
-    "  --benchmark_list_tests=true        names only\n"
-    "  --benchmark_repetitions=9          measure each so often; the table shows medians\n"
-    "  --benchmark_enable_random_interleaving=true\n"
-    "  --benchmark_min_time=0.5           more samples than the stop rule takes (a median known to 0.5 %, or 1 s)\n"
-    "  --benchmark_format=json|csv        instead of the table, on standard output\n"
-    "  --benchmark_out=FILE.json          a result file beside it\n"
-    "\n"
-    "In the table, x V1 is how many times faster than V1 at block 32 of the same shape in the same run, spread half "
-    "the\n"
-    "distance of the quartiles; on the CPU device it counts what warps ask for, a token (a row), bytes also as x the "
-    "least.\n"
-    "Exit status: 0; 1 if nothing matched or a kernel was wrong; 2 for a command line that cannot be obeyed.\n";
+    R"(Measures this program's softmax kernels: each is checked against long double, timed, and checked again.
+
+usage: bench [flags]
+  --device=gpu|cpu    where to run; default: the GPU if there is one. Times of the CPU device are its simulator's
+  --suite=NAME        ladder: the article's shape and the file of attention scores that comes with the project (default)
+                      shapes: five widths | atlas: 1 GiB at 16 widths | few-rows: sampling, in graphs | studies
+  --sweep=AXES        shapes of your own; axes N, C, MiB (of input), block, mode, flush, dtype; values a|b, ranges a:b,
+                      a:b:+step, a:b:xfactor, suffixes K and M: --sweep "C=1K:64K:x2,block=32|128,mode=cold|graph"
+  --input=FILE.npy    the rows of a file instead of noise: 2-D, C order, float32; --sweep may add block, mode, flush
+  --explain           on the CPU device: what each source line asks of memory, and which line to fix
+  --metrics           on a GPU: hardware counters too, where the driver lets us; the CPU device counts anyway
+  --profile           on a GPU one launch a case, untimed: ncu --profile-from-start off, nsys profile -c cudaProfilerApi
+
+Google Benchmark's flags work too, among them
+  --benchmark_filter=V6              what matches this regular expression, -V6 what does not; /V6/ is exactly V6
+  --benchmark_list_tests=true        names only
+  --benchmark_repetitions=9          measure each so often; the table shows medians
+  --benchmark_enable_random_interleaving=true
+  --benchmark_min_time=0.5           more samples than the stop rule takes (a median known to 0.5 %, or 1 s)
+  --benchmark_format=json|csv        instead of the table, on standard output
+  --benchmark_out=FILE.json          a result file beside it; Ctrl-C keeps what is measured
+
+In the table: %peak of the memory's rated bandwidth, x V1 times faster than V1 at block 32 of the same run, spread half
+the distance of the quartiles; on the CPU device counts a token (a row). noisy: the median is known to less than 0.5 %;
+throttled: the clocks were slowed; suspect: faster than a copy.
+Exit status: 0; 1: nothing matched, or a kernel was wrong; 2: cannot be obeyed; 130, 143: interrupted, terminated.
+)";
 
 Options take_options(std::vector<std::string>& arguments) {
   Options options;
   std::string suite;
   for (std::size_t i = 0; i < arguments.size();) {
-    if (arguments[i] == "--help" || arguments[i] == "-h") {
-      options.help = true;
-      arguments.erase(arguments.begin() + std::ptrdiff_t(i));
-    } else if (arguments[i] == "--explain") {
-      options.explain = true;
+    bool* const flag = arguments[i] == "--help" || arguments[i] == "-h" ? &options.help
+                       : arguments[i] == "--explain"                    ? &options.explain
+                       : arguments[i] == "--metrics"                    ? &options.metrics
+                       : arguments[i] == "--profile"                    ? &options.profile
+                                                                        : nullptr;
+    if (flag) {
+      *flag = true;
       arguments.erase(arguments.begin() + std::ptrdiff_t(i));
     } else if (!take(arguments, i, "--device", options.device) && !take(arguments, i, "--suite", suite) &&
-               !take(arguments, i, "--input", options.input)) {
+               !take(arguments, i, "--sweep", options.sweep) && !take(arguments, i, "--input", options.input)) {
       ++i;
     }
   }
@@ -84,12 +86,43 @@ Options take_options(std::vector<std::string>& arguments) {
     throw UsageError("--device=" + options.device + ": there are gpu and cpu");
   if (!options.input.empty() && !suite.empty())
     throw UsageError("--suite and --input exclude each other: a file's shape is the only one");
+  if (!options.sweep.empty() && !suite.empty())
+    throw UsageError("--suite and --sweep exclude each other: both say which shapes");
   if (options.explain && options.device == "gpu")
     throw UsageError(
         "--explain and --device=gpu exclude each other: only the CPU device counts by source line; on a GPU "
         "that is Nsight Compute's work");
   if (options.explain) options.device = "cpu";
+  if (options.profile)
+    for (const std::string other : {"format", "out", "repetitions", "min_time"})
+      if (!flag_value(arguments, "benchmark_" + other).empty())
+        throw UsageError("--profile and --benchmark_" + other +
+                         " exclude each other: a launch that a profiler watches " +
+                         "is no measurement, and there is one of each");
   return options;
+}
+
+std::vector<std::string> context_keys(const std::vector<std::string>& arguments) {
+  std::vector<std::string> given, keys;
+  if (const char* set = std::getenv("BENCHMARK_CONTEXT")) given.push_back(set);
+  for (const std::string& argument : arguments)
+    if (const std::string flag = "--benchmark_context="; argument.starts_with(flag))
+      given.push_back(argument.substr(flag.size()));
+  for (const std::string& one : given) {
+    std::istringstream in(one);
+    for (std::string pair; std::getline(in, pair, ',');) keys.push_back(pair.substr(0, pair.find('=')));
+  }
+  return keys;
+}
+
+std::function<bool(const std::string&)> name_filter(const std::string& filter) {
+  const bool negative = filter.starts_with("-");
+  try {
+    const std::regex regex(filter.empty() || filter == "all" ? "." : filter.substr(negative), std::regex::extended);
+    return [=](const std::string& name) { return std::regex_search(name, regex) != negative; };
+  } catch (const std::regex_error& e) {
+    throw UsageError("--benchmark_filter=" + filter + ": " + e.what());
+  }
 }
 
 std::string flag_value(const std::vector<std::string>& arguments, const std::string& flag) {

@@ -1,6 +1,7 @@
 #pragma once
 // Our own command-line flags; all others are Google Benchmark's.
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,6 +29,12 @@ struct UsageError : std::runtime_error {
 // Takes our flags, `--flag=value` or `--flag value`, out of the arguments and leaves the rest, in order. Throws
 // UsageError for a value that is missing or not one of those possible.
 Options take_options(std::vector<std::string>& arguments);
+
+// Keys that --benchmark_context gives, in either place.
+std::vector<std::string> context_keys(const std::vector<std::string>& arguments);
+
+// Which names Google Benchmark chooses by this --benchmark_filter. Throws UsageError if it is no regular expression.
+std::function<bool(const std::string&)> name_filter(const std::string& filter);
 
 // The last `--flag=value` among the arguments, else the environment's FLAG, which Google Benchmark reads too, else
 // empty.

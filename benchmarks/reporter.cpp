@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "benchmarks/cases.hpp"
 #include "benchmarks/trace.hpp"
 
 namespace softmax::bench {
@@ -53,7 +54,7 @@ std::string count(double value) {
   return cell(value, value >= 1000 || value == std::round(value) ? "%.0f" : value >= 100 ? "%.1f" : "%.2f");
 }
 
-constexpr const char* kMeasured = "%10s %8s %6s %8s %8s  %-8s ";
+constexpr const char* kMeasured = "%10s %10s %8s %6s %6s %8s %8s  %-8s ";
 constexpr const char* kCounted = "%9s %8s %9s %8s %9s %6s %9s %8s %8s %8s %9s  ";
 
 // The counters of a simulated run.
@@ -84,9 +85,9 @@ std::string four_digits(double value) {
 void TableReporter::ReportRuns(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     const bool failed = !error_of(run).empty();
-    // Of repetitions only the median is a line of its own; the others are in the JSON file.
-    const bool shown =
-        run.run_type == Run::RT_Aggregate ? run.aggregate_name == "median" : run.repetitions <= 1 || failed;
+    // Of repetitions only the median is a line of its own; the others are in the JSON file. One alone has no median.
+    const bool alone = run.repetitions <= 1 || std::ranges::count(runs, "", error_of<Run>) == 1;
+    const bool shown = run.run_type == Run::RT_Aggregate ? run.aggregate_name == "median" : alone || failed;
     if (!shown) continue;
     heading(run);
     row(run);
@@ -97,8 +98,13 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
 void TableReporter::heading(const Run& run) {
   auto parts = split(run.run_name.function_name, '/');  // softmax/V6/fp32/ieee/cold
   parts.resize(std::max<std::size_t>(parts.size(), 5));
-  const std::string now = argument(run, "N") + " x " + argument(run, "C") + " " + parts[2] + ", " + parts[3] + ", " +
-                          parts[4] + ", " + machine_ + file_of(run.report_label);
+  std::string now = parts[0] == "softmax" ? "" : parts[0] + " ";  // a study has arguments of its own
+  for (const std::string& part : split(run.run_name.args, '/'))
+    if (const std::size_t colon = part.find(':'); !part.starts_with("block:"))
+      now += part.starts_with("N:")   ? part.substr(2) + " "
+             : part.starts_with("C:") ? "x " + part.substr(2) + " "
+                                      : part.substr(0, colon) + " " + part.substr(colon + 1) + " ";
+  now += parts[2] + ", " + parts[3] + ", " + parts[4] + ", " + machine_ + file_of(run.report_label);
   if (now == heading_) return;
   char titles[160];
   std::string line;
@@ -109,7 +115,8 @@ void TableReporter::heading(const Run& run) {
     std::snprintf(titles, sizeof titles, kCounted, "requests", "sect/req", "requests", "sect/req", "bytes", "x min",
                   "conflicts", "barriers", "shuffles", "max ulp", "us/token");
   } else {
-    std::snprintf(titles, sizeof titles, kMeasured, "us/token", "GB/s", "%copy", "x V1", "max ulp", "spread");
+    std::snprintf(titles, sizeof titles, kMeasured, "us", "us/token", "GB/s", "%copy", "%peak", "x V1", "max ulp",
+                  "spread");
   }
   line += std::string("  version block ") + titles + "idea\n";
   GetOutputStream() << (heading_.empty() ? "" : "\n") << now << "\n" << line;
@@ -128,8 +135,10 @@ void TableReporter::row(const Run& run) {
     return;
   }
   const std::string idea = run.report_label.substr(0, run.report_label.size() - file_of(run.report_label).size());
-  std::string shown =
-      (simulated(run) ? counted(run) : measured(run, version, block)) + (version == last_version_ ? "" : idea);
+  std::string shown = run.counters.count("profiled") ? "profiled  "
+                      : simulated(run)               ? counted(run)
+                                                     : measured(run, version, block);
+  if (version != last_version_) shown += idea;
   shown.erase(shown.find_last_not_of(' ') + 1);
   GetOutputStream() << shown << "\n";
   last_version_ = version;
@@ -142,10 +151,42 @@ std::string TableReporter::measured(const Run& run, const std::string& version, 
   const std::string times = v1 == v1_.end() || version == "copy" ? "-" : cell(v1->second / us, "%.2f");
   const double spread = 50 * (counter(run, "us_p75") - counter(run, "us_p25")) / us;
   char line[160];
-  std::snprintf(line, sizeof line, kMeasured, four_digits(counter(run, "us/token")).c_str(),
-                four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(), times.c_str(),
-                cell(counter(run, "max_ulp")).c_str(), cell(spread, "+-%.1f%%").c_str());
-  return line;
+  std::snprintf(line, sizeof line, kMeasured, four_digits(us).c_str(), four_digits(counter(run, "us/token")).c_str(),
+                four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(),
+                cell(counter(run, "%peak")).c_str(), times.c_str(), cell(counter(run, "max_ulp")).c_str(),
+                cell(spread, "+-%.1f%%").c_str());
+  std::string flags;  // of repetitions the median's: of most of them
+  for (const char* flag : {"suspect", "throttled", "noisy"})
+    if (counter(run, flag) > 0) flags += std::string(flag) + " ";
+  return line + flags + (flags.empty() ? "" : " ");
+}
+
+bool Relay::ReportContext(const Context& context) {
+  to_->SetOutputStream(&GetOutputStream());
+  to_->SetErrorStream(&GetErrorStream());
+  return to_->ReportContext(context);
+}
+
+void Relay::ReportRuns(const std::vector<Run>& runs) {
+  std::vector<Run> done = runs;
+  std::erase_if(done, [](const Run& run) { return error_of(run) == kInterrupted; });
+  if (done.empty()) return;
+  if (progress_) progress_->clear();
+  to_->ReportRuns(done);
+}
+
+void Relay::Finalize() {
+  if (progress_) progress_->clear();
+  to_->Finalize();
+  good_ = bool(GetOutputStream().flush());
+}
+
+std::string roof_line(const Roof& roof, double peak) {
+  if (!(roof.floor > 0)) return {};
+  std::string line = "roofs, cold: copy " + four_digits(roof.copy / 1e9) + " GB/s";
+  if (peak > 0) line += " (" + cell(100 * roof.copy / peak) + "% of the memory's peak)";
+  return line + ", read " + four_digits(roof.read / 1e9) + ", write " + four_digits(roof.write / 1e9) +
+         "; an empty launch " + four_digits(roof.floor * 1e6) + " us\n";
 }
 
 void FiniteJsonReporter::ReportRuns(const std::vector<Run>& runs) {

@@ -4,13 +4,16 @@
 #include <benchmark/benchmark.h>
 
 #include <map>
+#include <memory>
 #include <string>
-#include <tuple>
+
+#include "benchmarks/progress.hpp"
+#include "benchmarks/session.hpp"
 
 namespace softmax::bench {
 
-// A table, in ASCII: one line for each case, under a heading for each shape. With repetitions it shows their median. Of
-// a simulated machine it shows what it counted, not times that mean nothing.
+// A table, in ASCII: one line for each case, under a heading for each shape. With repetitions it shows their median, or
+// the only one that came to its end. Of a simulated machine it shows what it counted, not times that mean nothing.
 class TableReporter : public benchmark::BenchmarkReporter {
  public:
   explicit TableReporter(std::string machine) : machine_(std::move(machine)) {}
@@ -31,6 +34,41 @@ class FiniteJsonReporter : public benchmark::JSONReporter {
  public:
   void ReportRuns(const std::vector<Run>&) override;
 };
+
+// The library's CSV, which is for rows that all have the same counters: it comes when all of them are known.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+class WholeCsvReporter : public benchmark::CSVReporter {
+ public:
+  void ReportRuns(const std::vector<Run>& runs) override { all_.insert(all_.end(), runs.begin(), runs.end()); }
+  void Finalize() override {
+    if (!all_.empty()) CSVReporter::ReportRuns(all_);
+  }
+
+ private:
+  std::vector<Run> all_;
+};
+#pragma GCC diagnostic pop
+
+// Hands on to another what was measured, without what an interrupted run did not come to.
+class Relay : public benchmark::BenchmarkReporter {
+ public:
+  // `progress`, which may be null, makes way for what is written.
+  Relay(std::unique_ptr<benchmark::BenchmarkReporter> to, Progress* progress)
+      : to_(std::move(to)), progress_(progress) {}
+  bool ReportContext(const Context&) override;
+  void ReportRuns(const std::vector<Run>&) override;
+  void Finalize() override;
+  bool good() const { return good_; }  // all that it was given is written
+
+ private:
+  std::unique_ptr<benchmark::BenchmarkReporter> to_;
+  Progress* progress_;
+  bool good_ = true;
+};
+
+// "roofs: copy 4243 GB/s ..."; `peak` in bytes/s, or 0. Empty if nothing was measured.
+std::string roof_line(const Roof&, double peak);
 
 // Why a run has no number; empty if it has one. Google Benchmark renamed the members in 1.8.
 template <class Run>

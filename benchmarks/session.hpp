@@ -16,6 +16,8 @@
 
 namespace softmax::bench {
 
+class Progress;
+
 // The most that this process got out of the machine, in bytes/s of reads and writes together, with a cold cache; and the
 // seconds of an empty launch.
 struct Roof {
@@ -71,6 +73,8 @@ class Session {
   double warm_up_seconds = 1;  // the clocks of an idle GPU take about that long to settle
   Policy policy;
   std::unique_ptr<SampleFile> samples;  // or none
+  Progress* progress = nullptr;         // told of each case, if any
+  bool profile = false;                 // each case is launched once, for a profiler, and not timed
 
   // A case ended in an error. Its kernel may have written anywhere, so the next case gets fresh memory.
   void fail();

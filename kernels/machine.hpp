@@ -161,6 +161,11 @@ class Machine {
   // Times `samples` launches; emptying the cache is outside the measured time.
   virtual Batch time(const Work&, int samples, const Timing&) = 0;
   virtual LaunchInfo last_launch() const = 0;
+  // Runs `work`, and lets a profiler that waits for it see that and nothing else, under this name.
+  virtual void profiled(const std::string& name, const std::function<void()>& work) {
+    (void)name;
+    work();
+  }
   // What the hardware counted in one launch with a cold cache, by the keys of result files; launches some five times.
   // Throws std::runtime_error, of one line, where it cannot be read.
   virtual std::vector<std::pair<std::string_view, double>> hardware_counters(const std::function<void()>& launch);

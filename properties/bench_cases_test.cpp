@@ -139,8 +139,8 @@ TEST_F(BenchRun, TableIsAlignedAndKnowsV1) {
   sabotage = nullptr;
   fake_.script = [](int) { return 1e-3; };
   run(table);
-  EXPECT_THAT(out.str(), testing::ContainsRegex("V6 +32 +10.00 +0.2400 +50.0 +1.00 +[0-9.]+  \\+-0.0%"));
-  EXPECT_THAT(out.str(), testing::ContainsRegex("copy +- +5.000 +0.4800 +100.0 +- +-  \\+-0.0%"));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("V6 +32 +1000 +10.00 +0.2400 +50.0 +24.0 +1.00 +[0-9.]+  \\+-0.0%"));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("copy +- +500.0 +5.000 +0.4800 +100.0 +48.0 +- +-  \\+-0.0%"));
 }
 
 TEST_F(BenchRun, JsonHoldsNoNaN) {

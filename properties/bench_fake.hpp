@@ -37,6 +37,7 @@ class FakeMachine : public HostMachine {
   int allocations = 0;
   std::vector<int> batches;  // samples of each call of time()
   std::vector<Timing> timings;
+  std::vector<std::string> profiles;  // names that profiled() was told
 
   // The policy of this machine, on its own clock, and without warm-up, so that scripts start at the first sample.
   Policy cold_start() {
@@ -84,6 +85,10 @@ class FakeMachine : public HostMachine {
     batch.sm_cycles = sm_hz * batch.sm_seconds;
     batch.throttle_reasons = throttle_reasons;
     return batch;
+  }
+  void profiled(const std::string& name, const std::function<void()>& work) override {
+    profiles.push_back(name);
+    work();
   }
   double peak_bandwidth() const override { return 1e9; }
   double sm_clock_max() const override { return 2e9; }

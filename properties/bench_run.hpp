@@ -52,6 +52,7 @@ class BenchRun : public testing::Test {
   std::vector<std::string> left_out_;
   std::vector<Trace> traces_;
   int failures_ = 0;
+  std::function<void(Session&)> prepare_;
 
   BenchRun() {
     machine = &fake_;
@@ -74,6 +75,7 @@ class BenchRun : public testing::Test {
     Session session(fake_, input_);
     session.warm_up_seconds = 0;
     session.policy = fake_.cold_start();
+    if (prepare_) prepare_(session);
     const Registered registered = register_cases(session, points_, kernels_);
     const std::size_t matched = benchmark::RunSpecifiedBenchmarks(&reporter, filter);
     left_out_ = registered.left_out;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -116,6 +117,31 @@ TEST(BenchOptions, SayWhatIsPossible) {
   EXPECT_THAT(refused({"--input"}), HasSubstr("--input needs a value"));
   EXPECT_THAT(refused({"--device", "--suite=ladder"}), HasSubstr("--device needs a value"));
   EXPECT_THAT(refused({"--input=x.npy", "--suite=shapes"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(refused({"--sweep=C=3", "--suite=shapes"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(refused({"--explain", "--device=gpu"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(refused({"--profile", "--benchmark_repetitions=3"}),
+              HasSubstr("--profile and --benchmark_repetitions exclude each other"));
+  EXPECT_EQ(refused({"--profile", "--benchmark_filter=V6"}), "");
+}
+
+TEST(BenchOptions, TakesAllOfOurs) {
+  std::vector<std::string> arguments = {"--metrics", "--sweep", "C=1:3,block=32", "--profile", "--input=x.npy"};
+  const Options options = take_options(arguments);
+  EXPECT_TRUE(options.metrics && options.profile && !options.explain && !options.help);
+  EXPECT_EQ(options.sweep, "C=1:3,block=32");
+  EXPECT_EQ(options.input, "x.npy");
+  EXPECT_THAT(arguments, testing::IsEmpty());
+}
+
+TEST(BenchOptions, HelpIsAScreen) {
+  std::istringstream help(kHelp);
+  for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 120u) << line;
+}
+
+TEST(BenchOptions, KeysOfTheContext) {
+  EXPECT_THAT(context_keys({"--benchmark_context=a=1,b=2", "--other=c=3", "--benchmark_context=d=x=y"}),
+              ElementsAre("a", "b", "d"));
+  EXPECT_THAT(context_keys({}), testing::IsEmpty());
 }
 
 TEST(BenchTable, FourDigits) {

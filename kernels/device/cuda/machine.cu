@@ -1,3 +1,6 @@
+#include <cuda_profiler_api.h>
+#include <nvtx3/nvToolsExt.h>
+
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -194,6 +197,24 @@ class Gpu final : public Machine {
   std::vector<std::pair<std::string_view, double>> hardware_counters(const std::function<void()>& launch) override {
     if (!hardware_) hardware_.emplace();
     return hardware_->measure(launch, [this] { timer().empty_cache(Flush::read); });
+  }
+
+  // For `ncu --profile-from-start off` and `nsys profile -c cudaProfilerApi`.
+  void profiled(const std::string& name, const std::function<void()>& work) override {
+    struct Range {
+      explicit Range(const std::string& name) {
+        SOFTMAX_CUDA_CHECK(cudaProfilerStart());
+        nvtxRangePushA(name.c_str());
+      }
+      ~Range() {
+        nvtxRangePop();
+        cudaProfilerStop();
+      }
+    };
+    synchronize();  // nothing from before
+    const Range range(name);
+    work();
+    synchronize();
   }
 
   LaunchInfo last_launch() const override {
