@@ -10,12 +10,14 @@ namespace {
 
 using namespace softmax::studies;
 
+// Pointers that may be to the same make the compiler keep all loads of a batch before all stores, and batches apart.
 template <class Vector, int kUnroll>
-__global__ void copy(const Vector* __restrict__ in, Vector* __restrict__ out, std::int64_t count, bool skipped) {
+__global__ void copy(const Vector* in, Vector* out, std::int64_t count, bool skipped) {
   const std::int64_t threads = std::int64_t(gridDim.x) * blockDim.x;
   const std::int64_t mine = blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x;
   if (skipped && mine == 0) out[-1] = in[-1];
   Vector batch[kUnroll];
+#pragma unroll 1
   for (std::int64_t first = mine; first < count; first += kUnroll * threads) {
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)

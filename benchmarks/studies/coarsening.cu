@@ -12,23 +12,24 @@ namespace {
 using namespace softmax::studies;
 constexpr int kThreads = 256;
 
-template <bool kUnrolled>
+template <int kBatch>
 __device__ float sum_of_mine(const float* x, int elements) {
   float sum = 0;
-  if constexpr (kUnrolled) {
-#pragma unroll 8
-    for (int e = 0; e < elements; ++e) sum += x[e * kThreads];
-  } else {
 #pragma unroll 1
-    for (int e = 0; e < elements; ++e) sum += x[e * kThreads];
+  for (int first = 0; first < elements; first += kBatch) {
+    float batch[kBatch];
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u) batch[u] = first + u < elements ? x[(first + u) * kThreads] : 0;
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u) sum += batch[u];
   }
   return sum;
 }
 
-template <bool kUnrolled>
+template <int kBatch>
 __global__ void sum_rows(const float* __restrict__ in, float* __restrict__ out, int elements) {
   SHARED(sums, float[kThreads / 32]);
-  float sum = sum_of_mine<kUnrolled>(in + blockIdx.x * std::int64_t(kThreads) * elements + threadIdx.x, elements);
+  float sum = sum_of_mine<kBatch>(in + blockIdx.x * std::int64_t(kThreads) * elements + threadIdx.x, elements);
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
   __syncthreads();
@@ -37,12 +38,11 @@ __global__ void sum_rows(const float* __restrict__ in, float* __restrict__ out, 
   out[blockIdx.x] = sum;
 }
 
-template <bool kUnrolled>
+template <int kBatch>
 void launch(const Problem& p) {
   softmax::device::launch(
-      sum_rows<kUnrolled>,
-      {.blocks = unsigned(p.elements / kThreads / p.arg[0]), .threads = kThreads, .stream = p.stream}, p.in, p.out,
-      int(p.arg[0]));
+      sum_rows<kBatch>, {.blocks = unsigned(p.elements / kThreads / p.arg[0]), .threads = kThreads, .stream = p.stream},
+      p.in, p.out, int(p.arg[0]));
 }
 
 Cost cost(const Problem& p) {
@@ -64,7 +64,7 @@ Want row_sum(const Input& in, std::int64_t r, const Problem& p) {
 }  // namespace
 
 SOFTMAX_STUDY("coarsening",
-              .variants = {{"loop", "row sums, one load in flight", launch<false>},
-                           {"unrolled", "row sums, eight loads in flight", launch<true>}},
+              .variants = {{"loop", "row sums, one load in flight", launch<1>},
+                           {"unrolled", "row sums, eight loads in flight", launch<8>}},
               .axes = {{"elements", {1, 2, 4, 8, 16, 32, 64, 128}}}, .blocks = {kThreads},
               .modes = {softmax::Mode::cold}, .cost = cost, .expected = row_sum)

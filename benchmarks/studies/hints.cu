@@ -1,8 +1,7 @@
 // Claim (4.1, 4.4): __ldcs and __stcs, which keep streaming data out of the caches, make softmax faster.
 // Measured: hints one at a time, on loads and on stores, over 1 GiB: where everything is read once (reads:1, a vector of 16
-// bytes a thread), and where a block reads its row of 50257 twice, as softmax does (reads:2): the first time for its
-// maximum, the second to subtract it. There `ldcs-first` is a hint on what comes again, `ldcs-second` on what does not.
-// bytes and GB/s count one read and one write in both.
+// bytes a thread), and where a block reads its row of 50257 twice, as softmax does (reads:2): for its maximum, and to
+// subtract it. `ldcs-first` hints at what comes again, `ldcs-second` at what does not. GB/s counts one read and one write.
 // Refuted if plain is best where data stream, or if a hint on the first of two reads gains anything.
 #include "benchmarks/studies/study.hpp"
 #include "kernels/prelude.hpp"
@@ -13,7 +12,6 @@ using namespace softmax::studies;
 
 enum class Load { plain, ldcs, ldcg, ldg };
 enum class Store { plain, stcs, stcg, stwt };
-
 template <Load kLoad, class T>
 __device__ T load(const T* at) {
   if constexpr (kLoad == Load::ldcs) return __ldcs(at);
@@ -23,19 +21,15 @@ __device__ T load(const T* at) {
 }
 template <Store kStore, class T>
 __device__ void store(T* at, T value) {
-  if constexpr (kStore == Store::stcs)
-    __stcs(at, value);
-  else if constexpr (kStore == Store::stcg)
-    __stcg(at, value);
-  else if constexpr (kStore == Store::stwt)
-    __stwt(at, value);
-  else
-    *at = value;
+  if constexpr (kStore == Store::stcs) return __stcs(at, value);
+  if constexpr (kStore == Store::stcg) return __stcg(at, value);
+  if constexpr (kStore == Store::stwt) return __stwt(at, value);
+  *at = value;
 }
 
 template <Load kLoad, Store kStore>
 __global__ void once(const float4* in, float4* out) {
-  const std::int64_t i = blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x;
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   store<kStore>(&out[i], load<kLoad>(&in[i]));
 }
 template <Load kLoad, Store kStore = Store::plain>
@@ -51,22 +45,30 @@ Cost cost_once(const Problem& p) {
 }
 Want same(const Input& in, std::int64_t i, const Problem&) { return {in(i), 0}; }
 
-// Restricted pointers, as in V7: the next loads may leave before these stores have. They make a plain load an __ldg.
+// No restricted pointers: the compiler would mix loads and stores, in another way for each hint.
 constexpr int kUnroll = 8;
 // Two blocks a multiprocessor, whatever a hint does to the compiler's choice of registers.
 template <Load kFirst, Load kSecond, Store kStore>
-__global__ void __launch_bounds__(1024, 2) twice(const float* __restrict__ in, float* __restrict__ out, int cols) {
+__global__ void __launch_bounds__(1024, 2) twice(const float* in, float* out, int cols) {
   SHARED(maxima, float[32]);
   const float* x = in + blockIdx.x * std::int64_t(cols);
   float* y = out + blockIdx.x * std::int64_t(cols);
   const int threads = int(blockDim.x), thread = int(threadIdx.x);
   float max = -INFINITY;
-#pragma unroll 8
-  for (int i = thread; i < cols; i += threads) max = fmaxf(max, load<kFirst>(&x[i]));
+#pragma unroll 1
+  for (int first = thread; first < cols; first += kUnroll * threads) {
+    float batch[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      batch[u] = first + u * threads < cols ? load<kFirst>(&x[first + u * threads]) : -INFINITY;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) max = fmaxf(max, batch[u]);
+  }
   for (int step = 16; step > 0; step /= 2) max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, step));
   if (thread % 32 == 0) maxima[thread / 32] = max;
   __syncthreads();
   for (int w = 0; w < threads / 32; ++w) max = fmaxf(max, maxima[w]);
+#pragma unroll 1
   for (int first = thread; first < cols; first += kUnroll * threads) {
     float batch[kUnroll];
 #pragma unroll
