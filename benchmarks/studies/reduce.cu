@@ -51,8 +51,10 @@ struct Serial : Way {
       for (int c = 0; c < k; ++c) partial[c][threadIdx.x / 32] = v[c];
     __syncthreads();
     if (threadIdx.x == 0)
-      for (int c = 0; c < k; ++c)
-        for (unsigned w = 1; w < blockDim.x / 32; ++w) partial[c][0] = v[c] += partial[c][w];
+      for (int c = 0; c < k; ++c) {
+        for (unsigned w = 1; w < blockDim.x / 32; ++w) v[c] += partial[c][w];
+        partial[c][0] = v[c];
+      }
     __syncthreads();
     for (int c = 0; c < k; ++c) v[c] = partial[c][0];
     __syncthreads();
