@@ -53,7 +53,11 @@ class StudyLine final : public bench::Line {
     for (int set = 0; set < sets_; ++set) problems.push_back(problem(ws, row_, set));
     // A copy is a roof for what reads and writes as much.
     const bool copies = cost_.bytes == 8 * cost_.elements;
-    if (session_.profile) return profile(st, [&] { row_.variant->launch(problems[0]); });
+    if (session_.profile) {
+      profile(st, [&] { row_.variant->launch(problems[0]); });
+      if (row_.experiment->word) session_.drop_workspace();
+      return;
+    }
     const bench::Measured m = session_.time(
         ws, [&](int set) { row_.variant->launch(problems[std::size_t(set)]); }, mode_, at_least(st), copies);
     const LaunchInfo info = machine.last_launch();
