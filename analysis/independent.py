@@ -12,6 +12,7 @@ name, ncu_us, bench_us, ratio. Exit 1 if a ratio is off by more than 3 %; 2: not
 import argparse
 import csv
 import io
+import re
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ import results
 
 ALLOWED = 0.03
 SHORTEST = 100.0  # µs
+NAME = re.compile(r"(softmax/\S+?)/manual_time")  # the range's, among its other attributes
 METRIC = "gpu__time_duration.sum"
 SCALE = {"nsecond": 1e-3, "ns": 1e-3, "usecond": 1.0, "us": 1.0, "msecond": 1e3, "ms": 1e3}
 
@@ -39,10 +41,11 @@ def ncu(bench, pattern):
     scale = SCALE[units[METRIC]]
     found = {}
     for row in launches:
-        ranges = " ".join(value for key, value in row.items() if key and "NVTX" in key.upper() and value)
-        name = next((word for word in ranges.replace('"', " ").split() if "softmax/" in word), "")
-        name = name[name.find("softmax/") :].removesuffix("/manual_time")
-        found[name] = found.get(name, 0.0) + float(row[METRIC].replace(",", "")) * scale
+        match = NAME.search(" ".join(value for value in row.values() if isinstance(value, str)))
+        if not match:
+            raise results.ResultsError(f"a launch in no range of --profile: {row}")
+        us = float(row[METRIC].replace(",", "")) * scale
+        found[match[1]] = found.get(match[1], 0.0) + us
     return found
 
 
