@@ -17,7 +17,8 @@ scatter than chance explains (drift, modes, placement), less with more repetitio
   SAME       The intervals overlap; `±` is the least difference that would have shown. Or the times
              differ by less than LAUNCH and the fastest sample did not move. Or a row NEAR the copy
              moved with the copy.
-  AMBIGUOUS  A witness says otherwise, or a side is suspect, or throttled alone. Or the intervals
+  AMBIGUOUS  A witness says otherwise, or a side is suspect, or throttled alone. Or the sides ran on
+             two cards of one model, and differ by less than CARD. Or the intervals
              overlap, but ± is above COARSE (and the fastest sample does not settle it), or
              us/us_copy of a row NEAR the copy differs.
   NEW GONE   Only one side has a time.      ERROR   The new side is wrong, and has none.
@@ -47,6 +48,7 @@ TICK, LAUNCH = 0.032, 0.8  # µs
 WANDER = 2.5  # standard deviations
 CHANCE = 2.0  # variances of eight pieces that differ by chance alone exceed it 5 times in 100
 PIECES, SHORTEST = 8, 5  # a repetition's samples are cut into so many, of at least so many samples
+CARD = 0.03  # of the time: two cards of one model, one binary, were 2.4 % apart
 CONFIRM = 0.5  # of the difference
 NEAR = 80.0  # %copy
 COARSE = 0.05  # of the time
@@ -133,7 +135,7 @@ def side(rows):
             each = [np.array([row["us"] / row["us_copy"]]) for row in rows]
             ratio = interval(each, ci * share * math.sqrt(2), floor)
     flags = [f for f in ("suspect", "throttled", "noisy") if any(row.get(f) == 1 for row in rows)]
-    known = {"us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
+    known = {"cards": sorted({row["card"] for row in rows}), "us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
     known |= {"copy": copy, "launch": LAUNCH / launches, "flags": flags}
     known |= {key: mid(key) for key in ("%copy", "GB/s", "sm_mhz")}
     return known | {"runs": len(rows), "sampled": bool(pairs)}
@@ -180,6 +182,9 @@ def judge(old, new):
                 why.append(f"{name} is suspect")
             if "throttled" in known["flags"] and "throttled" not in other["flags"]:
                 why.append(f"only {name} is throttled")
+        cards = set(old["cards"]) & set(new["cards"])
+        if abs(diff) < CARD and not cards and [""] not in (old["cards"], new["cards"]):
+            why.append("another card")
         verdict = "AMBIGUOUS" if why else "FAST" if diff < 0 else "SLOW"
     found = {"verdict": verdict, "why": ", ".join(why), "diff": diff}
     return found | {"resolution": resolution, "witnesses": moved}

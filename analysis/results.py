@@ -14,7 +14,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS = {"1", "2"}
 CONTEXT = ("device", "git_sha", "date")  # every file has these, beside `schema` and `simulated`
-OPTIONAL = {"git_dirty": "false", "flush": "", "input": "noise"}
+OPTIONAL = {"git_dirty": "false", "card": "", "flush": "", "input": "noise"}
 TIMES = ("us", "us_min", "us_p25", "us_p75", "us/token", "GB/s", "%copy", "ci%", "us_copy", "%peak")
 SINCE_2 = ("sm_mhz", "noisy", "throttled", "suspect", "samples_at")
 LADDER = {"op": "softmax", "dtype": "fp32", "mode": "cold", "N": 8192, "C": 50257, "input": "noise"}

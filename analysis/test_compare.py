@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import compare
@@ -154,6 +155,50 @@ def test_each_witness(tmp_path, old, new, verdict, why):
     finding = pair(tmp_path, row(**old), row(**new))
     assert (finding["verdict"], finding["why"][: len(why)]) == (verdict, why), finding
     assert bool(finding["why"]) == bool(why), finding
+
+
+@pytest.mark.parametrize(
+    "cards, us, verdict",
+    [
+        (("a1", "a1"), 4080, "SLOW"),
+        (("a1", "b2"), 4080, "AMBIGUOUS"),
+        (("a1", "b2"), 4160, "SLOW"),
+        (("a1", None), 4080, "SLOW"),  # schema 1 does not say
+    ],
+)
+def test_two_cards_of_a_model_differ(tmp_path, cards, us, verdict):
+    for name, card, time in zip(("old", "new"), cards, (4000, us)):
+        path = tmp_path / f"{name}.json"
+        write(path, [row(us=time)], schema="2", flush="memset 2x L2", card=card)
+    (finding,) = found([tmp_path / "old.json", tmp_path / "new.json"])
+    assert finding["verdict"] == verdict and ("another card" in finding["why"]) == (
+        verdict == "AMBIGUOUS")
+
+
+# What the rule says of an H200, as committed
+
+
+def committed(pattern):
+    files = sorted(H200.glob(pattern))
+    assert files, pattern
+    return files[-1]
+
+
+def test_two_runs_of_one_binary_are_the_same():
+    verdicts = Counter(
+        one["verdict"] for one in found([committed("*/repeat-a-*.json"), committed("*/repeat-b-*.json")])
+    )
+    assert verdicts["SAME"] >= 0.95 * verdicts.total() and verdicts.total() >= 70, verdicts
+
+
+def test_two_percent_more_reads_are_slow():
+    (finding,) = found([committed("*/two-percent-*.json"), "--versions", "V7", "V70202"])
+    assert finding["verdict"] == "SLOW" and 0.01 < finding["diff"] < 0.03, finding
+
+
+def test_nsight_compute_measures_the_same_times():
+    rows = pd.read_csv(committed("*/ncu-time.csv"))
+    assert len(rows) >= 10 and rows["ratio"].between(0.97, 1.03).all(), rows
 
 
 def test_samples_say_more_than_medians(tmp_path):

@@ -55,6 +55,7 @@ std::string count(double value) {
 }
 
 constexpr const char* kMeasured = "%10s %10s %8s %6s %6s %8s %8s  %-8s ";
+constexpr const char* kStudied = "%-13s %-28s %8s %8s %6s %8s %8s  %-8s ";
 constexpr const char* kCounted = "%9s %8s %9s %8s %9s %6s %9s %8s %8s %8s %9s  ";
 
 // The counters of a simulated run.
@@ -70,6 +71,39 @@ std::string counted(const benchmark::BenchmarkReporter::Run& run) {
                 count(of(&C::barriers)).c_str(), count(of(&C::shuffles)).c_str(), cell(counter(run, "max_ulp")).c_str(),
                 four_digits(counter(run, "us/token")).c_str());
   return line;
+}
+
+std::string spread(const benchmark::BenchmarkReporter::Run& run) {
+  return cell(50 * (counter(run, "us_p75") - counter(run, "us_p25")) / counter(run, "us"), "+-%.1f%%");
+}
+
+// Of repetitions the median's: of most of them.
+std::string flags(const benchmark::BenchmarkReporter::Run& run) {
+  std::string all;
+  for (const char* flag : {"suspect", "throttled", "noisy"})
+    if (counter(run, flag) > 0) all += std::string(flag) + " ";
+  return all + (all.empty() ? "" : " ");
+}
+
+bool is_study(const benchmark::BenchmarkReporter::Run& run) {
+  return !run.run_name.function_name.starts_with("softmax/");
+}
+
+// "width 4 unroll 8 block 256"
+std::string arguments(const benchmark::BenchmarkReporter::Run& run) {
+  std::string all = run.run_name.args;
+  std::ranges::replace(all, '/', ' ');
+  std::ranges::replace(all, ':', ' ');
+  return all;
+}
+
+std::string studied(const benchmark::BenchmarkReporter::Run& run, const std::string& variant) {
+  char line[160];
+  std::snprintf(line, sizeof line, kStudied, variant.c_str(), arguments(run).c_str(),
+                four_digits(counter(run, "us")).c_str(), four_digits(counter(run, "GB/s")).c_str(),
+                cell(counter(run, "%copy")).c_str(), four_digits(counter(run, "ns/op")).c_str(),
+                cell(counter(run, "max_ulp")).c_str(), spread(run).c_str());
+  return line + flags(run);
 }
 
 }  // namespace
@@ -98,16 +132,18 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
 void TableReporter::heading(const Run& run) {
   auto parts = split(run.run_name.function_name, '/');  // softmax/V6/fp32/ieee/cold
   parts.resize(std::max<std::size_t>(parts.size(), 5));
-  std::string now = parts[0] == "softmax" ? "" : parts[0] + " ";  // a study has arguments of its own
-  for (const std::string& part : split(run.run_name.args, '/'))
-    if (const std::size_t colon = part.find(':'); !part.starts_with("block:"))
-      now += part.starts_with("N:")   ? part.substr(2) + " "
-             : part.starts_with("C:") ? "x " + part.substr(2) + " "
-                                      : part.substr(0, colon) + " " + part.substr(colon + 1) + " ";
+  std::string now = is_study(run) ? parts[0] + ", " : argument(run, "N") + " x " + argument(run, "C") + " ";
   now += parts[2] + ", " + parts[3] + ", " + parts[4] + ", " + machine_ + file_of(run.report_label);
   if (now == heading_) return;
   char titles[160];
   std::string line;
+  if (is_study(run)) {
+    std::snprintf(titles, sizeof titles, kStudied, "variant", "", "us", "GB/s", "%copy", "ns/op", "max ulp", "spread");
+    GetOutputStream() << (heading_.empty() ? "" : "\n") << now << "\n  " << titles << "idea\n";
+    heading_ = now;
+    last_version_.clear();
+    return;
+  }
   if (simulated(run)) {
     std::snprintf(titles, sizeof titles, "%-15s %18s %18s %16s %9s %26s %9s\n", "  a token:", "global loads",
                   "global stores", "bytes moved", "shared", "", "simulator");
@@ -128,14 +164,15 @@ void TableReporter::row(const Run& run) {
   const auto parts = split(run.run_name.function_name, '/');
   const std::string version = parts.size() > 1 ? parts[1] : run.benchmark_name(), block = argument(run, "block");
   char line[160];
-  std::snprintf(line, sizeof line, "  %-7s %5s ", version.c_str(), block.c_str());
+  std::snprintf(line, sizeof line, is_study(run) ? "  " : "  %-7s %5s ", version.c_str(), block.c_str());
   GetOutputStream() << line;
   if (const std::string error = error_of(run); !error.empty()) {
-    GetOutputStream() << "ERROR: " << error << "\n";
+    GetOutputStream() << (is_study(run) ? version + " " + arguments(run) + " " : "") << "ERROR: " << error << "\n";
     return;
   }
   const std::string idea = run.report_label.substr(0, run.report_label.size() - file_of(run.report_label).size());
   std::string shown = run.counters.count("profiled") ? "profiled  "
+                      : is_study(run)                ? studied(run, version)
                       : simulated(run)               ? counted(run)
                                                      : measured(run, version, block);
   if (version != last_version_) shown += idea;
@@ -149,16 +186,12 @@ std::string TableReporter::measured(const Run& run, const std::string& version, 
   if (version == "V1" && block == "32") v1_[heading_] = us;
   const auto v1 = v1_.find(heading_);
   const std::string times = v1 == v1_.end() || version == "copy" ? "-" : cell(v1->second / us, "%.2f");
-  const double spread = 50 * (counter(run, "us_p75") - counter(run, "us_p25")) / us;
   char line[160];
   std::snprintf(line, sizeof line, kMeasured, four_digits(us).c_str(), four_digits(counter(run, "us/token")).c_str(),
                 four_digits(counter(run, "GB/s")).c_str(), cell(counter(run, "%copy")).c_str(),
                 cell(counter(run, "%peak")).c_str(), times.c_str(), cell(counter(run, "max_ulp")).c_str(),
-                cell(spread, "+-%.1f%%").c_str());
-  std::string flags;  // of repetitions the median's: of most of them
-  for (const char* flag : {"suspect", "throttled", "noisy"})
-    if (counter(run, flag) > 0) flags += std::string(flag) + " ";
-  return line + flags + (flags.empty() ? "" : " ");
+                spread(run).c_str());
+  return line + flags(run);
 }
 
 bool Relay::ReportContext(const Context& context) {

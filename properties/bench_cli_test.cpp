@@ -377,12 +377,13 @@ TEST_F(BenchRun, TableNamesWhatIsWrongWithATime) {
     EXPECT_LE(line.substr(0, line.find("right too")).size(), 120u) << line;
 }
 
-TEST_F(BenchRun, AStudyHasItsOwnHeading) {
+TEST_F(BenchRun, AStudyHasATableOfItsOwn) {
   benchmark::ClearRegisteredBenchmarks();
   benchmark::RegisterBenchmark("reduce/shuffle/fp32/ieee/hot",
                                [](benchmark::State& st) {
                                  while (st.KeepRunningBatch(st.max_iterations)) st.SetIterationTime(1e-6);
                                  st.counters["us"] = 2.5;
+                                 st.counters["ns/op"] = 12.5;
                                })
       ->ArgNames({"chains", "block"})
       ->Args({4, 256})
@@ -391,8 +392,8 @@ TEST_F(BenchRun, AStudyHasItsOwnHeading) {
   TableReporter table("Fake 9000");
   table.SetOutputStream(&out);
   benchmark::RunSpecifiedBenchmarks(&table, ".");
-  EXPECT_THAT(out.str(), AllOf(testing::StartsWith("reduce chains 4 fp32, ieee, hot, Fake 9000\n"),
-                               testing::ContainsRegex("\n  shuffle   256 +2.500 +- +- +- +- +- +-")));
+  EXPECT_THAT(out.str(), AllOf(testing::StartsWith("reduce, fp32, ieee, hot, Fake 9000\n  variant "),
+                               testing::ContainsRegex("\n  shuffle +chains 4 block 256 +2.500 +- +- +12.50 +- +-")));
 }
 
 TEST_F(BenchRun, CsvTakesRowsOfDifferentCounters) {

@@ -2,6 +2,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <unordered_map>
@@ -136,6 +137,7 @@ class Gpu final : public Machine {
         {"nvcc", std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
                      std::to_string(__CUDACC_VER_BUILD__)}};
     const Condition now = cuda::driver().condition();
+    all.emplace_back("card", card());
     if (now.watt_limit) all.emplace_back("power_limit_w", std::to_string(int(*now.watt_limit)));
     if (now.celsius) all.emplace_back("celsius", std::to_string(*now.celsius));
     return all;
@@ -234,6 +236,16 @@ class Gpu final : public Machine {
   }
 
  private:
+  // Which card of its model, without giving its serial number away.
+  static std::string card() {
+    cudaDeviceProp properties;
+    SOFTMAX_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+    std::uint64_t bits = 0;
+    for (const char byte : properties.uuid.bytes) bits = mix(bits ^ static_cast<unsigned char>(byte));
+    char text[9];
+    std::snprintf(text, sizeof text, "%08x", unsigned(bits));
+    return text;
+  }
   static unsigned row_blocks(Rows m) { return unsigned(std::min<std::int64_t>(m.rows, 1 << 20)); }
   // One value a row, written by a kernel that `start` launches.
   template <class T, class Start>
