@@ -159,7 +159,8 @@ TEST(House, links_lead_somewhere) {
   int found = 0;
   for (const char* document :
        {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/COUNTERS.md",
-        "results/README.md", "analysis/data/README.md", "properties/faults/README.md"}) {
+        "results/README.md", "benchmarks/README.md", "benchmarks/studies/README.md", "analysis/data/README.md",
+        "properties/faults/README.md"}) {
     const std::string text = read(kRoot / document);
     for (std::sregex_iterator i(text.begin(), text.end(), link), end; i != end; ++i) {
       ++found;
