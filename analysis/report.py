@@ -43,9 +43,10 @@ def heat(percent):
 
 
 def prose(text):
-    """Markdown of paragraphs, `code` and [links](of the repository) -> HTML without links."""
+    """Markdown of paragraphs, `code`, **stress** and [links](of a file) -> HTML without links."""
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text)))
+    text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
     return markupsafe.Markup("".join(f"<p>{part}</p>" for part in re.split(r"\n\s*\n", text)))
 
 
@@ -127,7 +128,7 @@ def gather(top, gpu, root):
     kernels = update_ladder.kernels(root / "kernels")
     all_rows = pd.concat([part for part in (softmax, experiments) if len(part)])
     ladder = study_figures.ladder_of(files)
-    made = study_figures.drawn(ladder, softmax, experiments, kernels)
+    made = study_figures.drawn(files, softmax, experiments, kernels)
     return {"files": files, "others": others, "softmax": softmax, "all": all_rows, "made": made,
             "ladder": ladder, "parts": atlas.slices(atlas.cells(softmax))}
 
@@ -171,7 +172,7 @@ def page(root, found):
         parts=parts, guide=atlas.guide_rows(parts), guide_columns=list(atlas.GUIDE.values()),
         drawn=drawn, peers=peer_lines(softmax), worst=worst,
         ulp_files=ulp_files, wrong=wrong, variables=variables,
-        studies={study["name"]: study for study in chapters}, panels=list(study_figures.PANELS))
+        studies={study["name"]: study for study in chapters}, panels=[*study_figures.PANELS, "flush"])
 
 
 def readmes(root, found):
