@@ -134,7 +134,11 @@ def roof(parts):
             ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1e6:g}"))
         ax.set_xlabel("columns" if part["strip"] else "MB read and written, log scale")
         ax.set_ylabel("GB/s")
-        ax.set_ylim(bottom=0)
+        speeds = [*copies.values(), *(max(y) for each in series.values() for y in each.values())]
+        if max(speeds) > 30 * min(speeds):
+            log_ticks(ax.yaxis, speeds)
+        else:
+            ax.set_ylim(bottom=0)
         ax.set_title(atlas.title(part))
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

@@ -126,10 +126,14 @@ def gather(top, gpu, root):
     files, others = atlas.sources(top, gpu)
     softmax, experiments = atlas.load(files)
     kernels = update_ladder.kernels(root / "kernels")
-    all_rows = pd.concat([part for part in (softmax, experiments) if len(part)])
+    every = (softmax, experiments, study_figures.flushes_of(files))
+    all_rows = pd.concat([part for part in every if len(part)])
+    counted = set(all_rows["file"])
+    used = [(file, context) for file, context in files if results.relative(file) in counted]
+    others += [file for file, _ in files if results.relative(file) not in counted]
     ladder = study_figures.ladder_of(files)
     made = study_figures.drawn(files, softmax, experiments, kernels)
-    return {"files": files, "others": others, "softmax": softmax, "all": all_rows, "made": made,
+    return {"files": used, "others": others, "softmax": softmax, "all": all_rows, "made": made,
             "ladder": ladder, "parts": atlas.slices(atlas.cells(softmax))}
 
 

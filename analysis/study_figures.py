@@ -217,7 +217,7 @@ def complexity(ladder, kernels):
 
 def guide(parts):
     """Slices of fp32 and ieee -> (Figure, facts): who wins each cell, at what share of a copy."""
-    facts, wins = {}, {}
+    facts, wins, beaten, against = {}, {}, 0, 0
     for cell in (cell for part in parts for cell in part["cells"]):
         row = cell["ours"][0]
         at = f"{cell['mode']} {cell['N']}x{cell['C']}"
@@ -225,8 +225,13 @@ def guide(parts):
         facts[f"{at} us"] = (row["us"], "µs")
         facts[f"{at} %copy"] = (row["%copy"], "%")
         wins[row["version"]] = wins.get(row["version"], 0) + 1
+        beaten, against = beaten + bool(cell["beaten"]), against + bool(cell["peers"])
+        for peer in cell["peers"]:
+            facts[f"{at} {peer['version']} us"] = (peer["us"], "µs")
+            facts[f"{at} {peer['version']} %copy"] = (peer["%copy"], "%")
     facts |= {f"{version} wins": (count, "") for version, count in wins.items()}
-    return figures.winners(parts), facts | {"cells": (sum(wins.values()), "")}
+    counts = {"cells": sum(wins.values()), "beaten": beaten, "against a peer": against}
+    return figures.winners(parts), facts | {key: (count, "") for key, count in counts.items()}
 
 
 def flush(rows):
