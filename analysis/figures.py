@@ -135,7 +135,7 @@ def roof(parts):
         ax.set_xlabel("columns" if part["strip"] else "MB read and written, log scale")
         ax.set_ylabel("GB/s")
         speeds = [*copies.values(), *(max(y) for each in series.values() for y in each.values())]
-        if max(speeds) > 30 * min(speeds):
+        if not part["strip"] and max(speeds) > 100 * min(speeds):
             log_ticks(ax.yaxis, speeds)
         else:
             ax.set_ylim(bottom=0)

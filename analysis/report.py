@@ -46,6 +46,7 @@ def prose(text):
     """Markdown of paragraphs, `code`, **stress** and [links](of a file) -> HTML without links."""
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text)))
+    text = re.sub(r"(\d) (%|[µn]s|GB/s|[KMG]iB)", "\\1\N{NO-BREAK SPACE}\\2", text)
     text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
     return markupsafe.Markup("".join(f"<p>{part}</p>" for part in re.split(r"\n\s*\n", text)))
 
@@ -176,7 +177,8 @@ def page(root, found):
         parts=parts, guide=atlas.guide_rows(parts), guide_columns=list(atlas.GUIDE.values()),
         drawn=drawn, peers=peer_lines(softmax), worst=worst,
         ulp_files=ulp_files, wrong=wrong, variables=variables,
-        studies={study["name"]: study for study in chapters}, panels=[*study_figures.PANELS, "flush"])
+        studies={study["name"]: study for study in chapters},
+        panels=[*study_figures.PANELS, "flush"])
 
 
 def readmes(root, found):
