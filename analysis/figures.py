@@ -134,7 +134,11 @@ def roof(parts):
             ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1e6:g}"))
         ax.set_xlabel("columns" if part["strip"] else "MB read and written, log scale")
         ax.set_ylabel("GB/s")
-        ax.set_ylim(bottom=0)
+        speeds = [*copies.values(), *(max(y) for each in series.values() for y in each.values())]
+        if not part["strip"] and max(speeds) > 100 * min(speeds):
+            log_ticks(ax.yaxis, speeds)
+        else:
+            ax.set_ylim(bottom=0)
         ax.set_title(atlas.title(part))
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
@@ -218,7 +222,7 @@ def complexity(ladder, kernels):
             for x, y, name in zip(xs, ys, known):
                 ax.annotate(name, (x, y), (6, -3), textcoords="offset points", weight="bold")
     log_ticks(ax.yaxis, gains)
-    ax.set_xlim(left=0)
+    ax.set_xlim(0, 1.06 * max(xs))
     ax.set_xlabel("lines of code of the kernel's file")
     ax.set_ylabel("times V1 at block 32 in ieee, log scale")
     ax.legend(loc="lower right")
@@ -251,4 +255,29 @@ def winners(parts):
         ax.set_xlabel("columns")
         ax.set_ylabel("" if part["strip"] else "rows")
         ax.set_title(atlas.title(part))
+    return figure
+
+
+@styled
+def flushes(over):
+    """{flush: {version: {bytes of input: µs more than in a graph}}}: a panel a version."""
+    names = list(dict.fromkeys(name for versions in over.values() for name in versions))
+    columns = min(2, len(names))
+    lanes = -(-len(names) // columns)
+    figure, axes = grid(lanes, columns, 0.4 + 2.2 * lanes, sharex=True, sharey=True)
+    looks = look(over)
+    for ax, name in zip(axes.flat, names):
+        for way, versions in over.items():
+            points = sorted(versions.get(name, {}).items())
+            ax.plot([size / 2**20 for size, _ in points], [us for _, us in points], marker="o",
+                    ms=3.5, lw=1.5, label=way, **looks[way])
+        ax.axhline(0, color=INK, lw=1)
+        ax.set_title(name)
+    sizes = {size / 2**20 for each in over.values() for points in each.values() for size in points}
+    log_ticks(axes[0, 0].xaxis, sizes, base=2)
+    for ax in axes.flat[len(names):]:
+        ax.set_visible(False)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
+    figure.supxlabel("MiB of input", fontsize=9)
+    figure.supylabel("µs more than in a graph", fontsize=9)
     return figure

@@ -43,9 +43,11 @@ def heat(percent):
 
 
 def prose(text):
-    """Markdown of paragraphs, `code` and [links](of the repository) -> HTML without links."""
+    """Markdown of paragraphs, `code`, **stress** and [links](of a file) -> HTML without links."""
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text)))
+    text = re.sub(r"(\d) (%|[µn]s|GB/s|[KMG]iB)", "\\1\N{NO-BREAK SPACE}\\2", text)
+    text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
     return markupsafe.Markup("".join(f"<p>{part}</p>" for part in re.split(r"\n\s*\n", text)))
 
 
@@ -125,10 +127,14 @@ def gather(top, gpu, root):
     files, others = atlas.sources(top, gpu)
     softmax, experiments = atlas.load(files)
     kernels = update_ladder.kernels(root / "kernels")
-    all_rows = pd.concat([part for part in (softmax, experiments) if len(part)])
+    every = (softmax, experiments, study_figures.flushes_of(files))
+    all_rows = pd.concat([part for part in every if len(part)])
+    counted = set(all_rows["file"])
+    used = [(file, context) for file, context in files if results.relative(file) in counted]
+    others += [file for file, _ in files if results.relative(file) not in counted]
     ladder = study_figures.ladder_of(files)
-    made = study_figures.drawn(ladder, softmax, experiments, kernels)
-    return {"files": files, "others": others, "softmax": softmax, "all": all_rows, "made": made,
+    made = study_figures.drawn(files, softmax, experiments, kernels)
+    return {"files": used, "others": others, "softmax": softmax, "all": all_rows, "made": made,
             "ladder": ladder, "parts": atlas.slices(atlas.cells(softmax))}
 
 
@@ -171,7 +177,8 @@ def page(root, found):
         parts=parts, guide=atlas.guide_rows(parts), guide_columns=list(atlas.GUIDE.values()),
         drawn=drawn, peers=peer_lines(softmax), worst=worst,
         ulp_files=ulp_files, wrong=wrong, variables=variables,
-        studies={study["name"]: study for study in chapters}, panels=list(study_figures.PANELS))
+        studies={study["name"]: study for study in chapters},
+        panels=[*study_figures.PANELS, "flush"])
 
 
 def readmes(root, found):

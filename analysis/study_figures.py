@@ -6,8 +6,9 @@
     python analysis/study_figures.py --facts reduce what a paragraph of that study may cite
 
 analysis/studies.md holds claims and paragraphs. In a paragraph {fact} stands for a number with its
-unit, {a / b} for the quotient of two. A fact is a row by what tells it from others of its variant,
-its metric behind it unless that is the study's own: {shuffle chains:1 block:256 cycles/op}.
+unit, {a / b} for the quotient of two, {a more than b} for the difference in per cent. A fact is a
+row by what tells it from others of its variant, its metric behind it unless that is the study's
+own: {shuffle chains:1 block:256 cycles/op}.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import hashlib
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +31,13 @@ from tables import update
 
 UNITS = {"us": "µs", "ns/op": "ns", "cycles/op": "cycles", "GB/s": "GB/s", "%copy": "%",
          "max_ulp": "ulp", "regs": "registers", "blocks/SM": "blocks", "local_bytes": "bytes",
-         "sm_mhz": "MHz", "smem": "bytes"}
+         "sm_mhz": "MHz", "smem": "bytes", "op/cycle": ""}
 AXIS = {"ns/op": "ns an operation", "cycles/op": "cycles an operation", "GB/s": "GB/s",
         "max_ulp": "largest error, ulp", "us": "µs"}
 ALONG = {"set": "bytes that are walked through", "block": "threads a block",
-         "elements": "elements a thread", "unroll": "loads in flight a thread",
+         "elements": "elements a thread", "unroll": "bytes in flight a thread: loads times width",
          "blocks/SM": "blocks on a multiprocessor"}
+TIMES = {"unroll": "width"}  # what stands on x is the product
 # Beside the arguments of a row, what its name holds; its counters are the keys of UNITS.
 FIXED = ("op", "version", "dtype", "math", "mode")
 
@@ -42,7 +45,8 @@ FIXED = ("op", "version", "dtype", "math", "mode")
 PANELS = {
     "reduce": [("reduce", {"chains": 1}, "block", "ns/op", "one value a thread"),
                ("reduce", {"chains": 4}, "block", "ns/op", "four values at once"),
-               ("reduce-max", {}, None, "ns/op", "a maximum")],
+               ("reduce-max", {"block": 32}, None, "ns/op", "a maximum, one warp"),
+               ("reduce-max", {"block": 1024}, None, "ns/op", "a maximum, 32 warps at once")],
     "latency": [("latency", {}, "set", "cycles/op", "each load needs the one before it")],
     "access": [("access", {}, "unroll", "GB/s", "a copy by a fixed number of threads")],
     "hints": [("hints", {"reads": 1}, None, "GB/s", "data that is read once"),
@@ -93,6 +97,7 @@ def row_facts(rows, metric, suffix=""):
     """Facts of an operation's rows: {label: (number, unit)}, with other metrics behind it, and of
     each version the "best"; suffix tells a second operation's from the first's."""
     facts, best = {}, {}
+    rows = rows.assign(**{"op/cycle": 1 / rows["cycles/op"]}) if "cycles/op" in rows else rows
     better = max if metric == "GB/s" else min
     for label, row in labels(rows, metric):
         for key, unit in UNITS.items():
@@ -116,11 +121,13 @@ def draw_panel(ax, rows, x, metric, looks):
     """Lines over x, one for each version and argument but x; bars without x. looks: by label."""
     lines = {}
     for label, row in rows:
-        lines.setdefault(series(label, x), []).append((row.get(x, np.nan), row[metric]))
+        at = row.get(x, np.nan) * row.get(TIMES.get(x), 1)
+        lines.setdefault(series(label, x), []).append((at, row[metric]))
     if x is None:
         names = list(lines)
         values = [lines[name][0][1] for name in names]
-        ax.barh(names, values, color=[looks[name]["color"] for name in names])
+        versions = figures.look(dict.fromkeys(name.split()[0] for name in names))
+        ax.barh(names, values, color=[versions[name.split()[0]]["color"] for name in names])
         for y, value in enumerate(values):
             ax.annotate(atlas.digits(value), (value, y), (3, 0), textcoords="offset points",
                         va="center", fontsize=8)
@@ -129,10 +136,11 @@ def draw_panel(ax, rows, x, metric, looks):
         ax.grid(axis="y", visible=False)
         return
     points = [at for each in lines.values() for at, _ in each if at > 0]
-    for name, each in lines.items():
+    for above, (name, each) in zip(reversed(range(len(lines))), lines.items()):
         known = sorted(point for point in each if point[0] > 0)
-        if known:
-            ax.plot(*zip(*known), marker="o", ms=3.5, lw=1.5, label=name, **looks[name])
+        if known:  # wider than what is drawn above it, so that it shows below an equal
+            ax.plot(*zip(*known), marker="o", ms=3.5 + 0.6 * above, lw=1.5 + 0.6 * above,
+                    label=name, **looks[name])
         else:  # it has no such argument: the same wherever
             ax.axhline(each[0][1], lw=1.5, label=name, **looks[name])
     figures.log_ticks(ax.xaxis, points, base=2)
@@ -209,7 +217,7 @@ def complexity(ladder, kernels):
 
 def guide(parts):
     """Slices of fp32 and ieee -> (Figure, facts): who wins each cell, at what share of a copy."""
-    facts, wins = {}, {}
+    facts, wins, beaten, against = {}, {}, 0, 0
     for cell in (cell for part in parts for cell in part["cells"]):
         row = cell["ours"][0]
         at = f"{cell['mode']} {cell['N']}x{cell['C']}"
@@ -217,8 +225,58 @@ def guide(parts):
         facts[f"{at} us"] = (row["us"], "µs")
         facts[f"{at} %copy"] = (row["%copy"], "%")
         wins[row["version"]] = wins.get(row["version"], 0) + 1
+        beaten, against = beaten + bool(cell["beaten"]), against + bool(cell["peers"])
+        for peer in cell["peers"]:
+            facts[f"{at} {peer['version']} us"] = (peer["us"], "µs")
+            facts[f"{at} {peer['version']} %copy"] = (peer["%copy"], "%")
     facts |= {f"{version} wins": (count, "") for version, count in wins.items()}
-    return figures.winners(parts), facts | {"cells": (sum(wins.values()), "")}
+    counts = {"cells": sum(wins.values()), "beaten": beaten, "against a peer": against}
+    return figures.winners(parts), facts | {key: (count, "") for key, count in counts.items()}
+
+
+def flush(rows):
+    """Rows of study-flush-*.json -> (Figure, facts), None without a flush and a graph: by how much
+    a launch of its own is slower than one in a graph, by flush and size."""
+    if rows.empty:
+        return None
+    rows, times, facts = rows[rows["error"].isna()], {}, {}
+    parts = [part for _, part in rows.groupby("flush")]  # their names are the same
+    for row in (row for part in parts for row in atlas.middle(part)):
+        way = "graph" if row["mode"] == "graph" else row["flush"].split()[0]
+        size = round(row["bytes"] / 2)
+        at = f"{row['version']} {atlas.size(size)}"
+        times.setdefault(way, {}).setdefault(row["version"], {})[size] = row["us"]
+        facts[f"{at} {way}"] = (row["us"], "µs")
+        apart = row["us_p75"] - row["us_p25"]
+        facts[f"{at} {way} quartiles"] = (apart, "µs")
+        facts[f"{at} {way} spread"] = (50 * apart / row["us"], "%")
+    graph = times.pop("graph", {})
+    over = {way: {version: {size: us - graph[version][size] for size, us in each.items()
+                            if size in graph.get(version, {})}
+                  for version, each in versions.items()} for way, versions in times.items()}
+    known = {way: [us for each in versions.values() for us in each.values()]
+             for way, versions in over.items()}
+    if not any(known.values()):
+        return None
+    for way, versions in over.items():
+        for version, each in versions.items():
+            for size, us in each.items():
+                facts[f"{version} {atlas.size(size)} {way} over graph"] = (us, "µs")
+            facts[f"{version} {way} over graph least"] = (min(each.values()), "µs")
+            facts[f"{version} {way} over graph most"] = (max(each.values()), "µs")
+        facts[f"{way} over graph least"] = (min(known[way]), "µs")
+    spreads = [number for key, (number, _) in facts.items() if key.endswith(" graph spread")]
+    facts["graph spread most"] = (max(spreads), "%")
+    facts["empty launch least"] = (rows["floor"].min(), "µs")
+    facts["empty launch most"] = (rows["floor"].max(), "µs")
+    return figures.flushes(over), facts
+
+
+def flushes_of(files):
+    """Rows of study-flush-*.json, which are of equal names; empty without any."""
+    found = [results.load(file).assign(floor=float(context.get("launch_floor_us", "nan")))
+             for file, context in files if file.name.startswith("study-flush-")]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
 def ladder_of(files):
@@ -230,17 +288,19 @@ def ladder_of(files):
     return results.ladder(results.load(max(dated)[1], pattern="ladder-*.json"))
 
 
-def drawn(ladder, softmax, studies, kernels):
+def drawn(files, softmax, studies, kernels):
     """All studies: {name: (Figure, facts, files) or None where nothing was measured}.
 
-    ladder: of ladder_of; softmax, studies: of atlas.load; kernels: of update_ladder.kernels.
+    files: of atlas.sources; softmax, studies: of atlas.load; kernels: of update_ladder.kernels.
     """
-    found = {}
+    found, ladder, flushes = {}, ladder_of(files), flushes_of(files)
     for name, panels in PANELS.items():
         made = experiment(name, studies)
         rows = [chosen(studies, operation, {}) for operation in {panel[0] for panel in panels}]
         files = sorted({file for part in rows if len(part) for file in part["file"]})
         found[name] = made and (*made, files)
+    made = flush(flushes)
+    found |= {"flush": made and (*made, sorted(set(flushes["file"])))}
     found |= {"block-size": None, "complexity": None}
     if ladder is not None:
         files = sorted(set(ladder["file"]))
@@ -255,9 +315,9 @@ def drawn(ladder, softmax, studies, kernels):
 
 
 def fact(facts, key):
-    """One fact or quotient as text. Raises ResultsError if there is none of that name."""
-    numbers = []
-    for name in key.split(" / "):
+    """A fact, quotient or difference as text. Raises ResultsError if there is none of that name."""
+    numbers, more = [], " more than " in key
+    for name in re.split(" / | more than ", key):
         if name not in facts:
             near = difflib.get_close_matches(name, facts, 3)
             raise results.ResultsError(f"no fact {{{name}}}; near it: {', '.join(near) or 'none'}")
@@ -266,7 +326,7 @@ def fact(facts, key):
     if isinstance(value, str):
         return value
     for each, _ in over:
-        value, unit = value / each, ""
+        value, unit = (100 * (value / each - 1), "%") if more else (value / each, "")
     whole = unit in ("", "registers", "blocks", "bytes", "ulp") and value == int(value)
     return f"{f'{value:.0f}' if whole else atlas.digits(value)} {unit}".strip()
 
@@ -274,6 +334,12 @@ def fact(facts, key):
 def fill(text, facts):
     """The text with every {fact} in it."""
     return re.sub(r"\{([^{}]+)\}", lambda match: fact(facts, match[1]), text)
+
+
+def wrapped(text):
+    """The text with its paragraphs in lines of 100."""
+    return "\n\n".join(textwrap.fill(part, 100, break_long_words=False, break_on_hyphens=False)
+                       for part in text.split("\n\n"))
 
 
 def chapters(path):
@@ -300,7 +366,7 @@ def written(path, made):
     found = []
     for name, (title, claim, paragraph) in texts.items():
         try:
-            paragraph = fill(paragraph, made[name][1]) if made[name] else ""
+            paragraph = wrapped(fill(paragraph, made[name][1])) if made[name] else ""
         except results.ResultsError as error:
             raise results.ResultsError(f"{results.relative(path)}: {name}: {error}") from error
         found.append({"name": name, "title": title, "claim": claim, "paragraph": paragraph,
@@ -346,7 +412,7 @@ def main(argv=None):
     style = argparse.RawTextHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    names = (*PANELS, "block-size", "complexity", "guide")
+    names = (*PANELS, "flush", "block-size", "complexity", "guide")
     parser.add_argument("--facts", choices=names, help="what a paragraph of it may cite")
     parser.add_argument("--results", type=Path, help="default: results/, or $SOFTMAX_RESULTS")
     parser.add_argument("--gpu", default="nvidia-h200", help="folder of results/ (%(default)s)")
@@ -355,7 +421,7 @@ def main(argv=None):
     try:
         files, _ = atlas.sources(args.results or results.results_folder(), args.gpu)
         kernels = update_ladder.kernels(args.root / "kernels")
-        made = drawn(ladder_of(files), *atlas.load(files), kernels)
+        made = drawn(files, *atlas.load(files), kernels)
     except results.ResultsError as error:
         print(f"study_figures: {error}", file=sys.stderr)
         return 2

@@ -22,6 +22,7 @@ ROOFS = {"roof_copy_GB/s": "4246.5", "roof_read_GB/s": "4171", "roof_write_GB/s"
          "launch_floor_us": "2.75"}
 STRIP = [((1 << 28) // c, c) for c in (32, 256, 4096, 131072, 1 << 20)]
 FEW = [(n, c) for n in (1, 64) for c in (32000, 50257, 128256)]
+FLUSHES = {"memset": 3.0, "read": -1.0, "none": 0.5, "graph": 0}  # µs more than in a graph
 FOLDER = "results/nvidia-h200/2026-11-30-abc1234"
 
 
@@ -102,6 +103,11 @@ def write_everything(top):
     peers += [measured("torch", shape, "cold", 0.6) for shape in STRIP]
     write(folder / "peers-few-rows-ieee.json", peers, **CONTEXT)
     write(folder / "studies-ieee.json", studied(), suite="studies", **CONTEXT)
+    for flush, over in FLUSHES.items():
+        rows = [row("V7", "ieee", "cold" if over else "graph", 32, copied(*shape) + over, shape)
+                for shape in FEW]
+        words = flush if flush == "none" else f"{flush} 2x L2"
+        write(folder / f"study-flush-{flush}-ieee.json", rows, **CONTEXT | ROOFS | {"flush": words})
     write(folder / "v6-ieee.json", [row("V6", us=1.0)], **CONTEXT)
     return folder
 
@@ -118,7 +124,7 @@ def plant(tree):
         "<!-- ladder-short -->\n<!-- /ladder-short -->\n"
         "<!-- atlas -->\n<!-- /atlas -->\n<!-- guide -->\n<!-- /guide -->\n")
     shutil.copy(results.ROOT / "analysis/report.html.j2", tree / "analysis")
-    names = [*study_figures.PANELS, "block-size", "complexity", "guide"]
+    names = [*study_figures.PANELS, "flush", "block-size", "complexity", "guide"]
     (tree / "analysis/studies.md").write_text(
         "# Studies\n" + "".join(f"\n## {name}: On {name}\n\n> A claim.\n" for name in names))
     (tree / "benchmarks/studies/README.md").touch()
@@ -410,9 +416,8 @@ def draw(tree, *words):
 
 def studies(tree):
     files, _ = atlas.sources(tree / "results", "nvidia-h200")
-    ladder = study_figures.ladder_of(files)
     kernels = update_ladder.kernels(tree / "kernels")
-    return study_figures.drawn(ladder, *atlas.load(files), kernels)
+    return study_figures.drawn(files, *atlas.load(files), kernels)
 
 
 def test_each_study_that_was_measured_has_a_figure_and_facts(tree):
@@ -430,6 +435,9 @@ def test_a_paragraph_cites_facts_and_quotients_of_them(tree):
         ("latency", "{register}, {global mode:hot set:65536}", "4.00 cycles, 198 cycles"),
         ("exp", "{expf / ex2} for {ex2 exp-ulp}", "2.25 for 2.30 ulp"),
         ("occupancy", "{shared shared:0 blocks/SM}", "8 blocks"),
+        ("flush", "{V7 12.3 MiB memset over graph}, {read over graph least}", "3.00 µs, -1.00 µs"),
+        ("flush", "{empty launch most}", "2.75 µs"),
+        ("hints", "{plain reads:1 more than ldcs reads:1}", "5.26 %"),
         ("block-size", "{V1 best} at {V1 best block}", "0.977 µs at 32"),
         ("complexity", "{V6 lines}", "2"),
         ("guide", f"{{cold {STRIP[0][0]}x32}}; {{V3 wins}} of {{cells}}", "V3 (32), 96 %; 2 of 11"),
