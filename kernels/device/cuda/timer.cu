@@ -34,7 +34,7 @@ __global__ void copy_batches(char* to, const char* from, std::size_t bytes) {
 __global__ void read_vectors(const uint4* from, std::size_t vectors, unsigned* sink) {
   unsigned bits = 0;
   const std::size_t step = std::size_t(gridDim.x) * blockDim.x;
-#pragma unroll 4
+#pragma unroll 8
   for (std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x; i < vectors; i += step) {
     const uint4 v = from[i];
     bits ^= v.x ^ v.y ^ v.z ^ v.w;
