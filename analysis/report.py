@@ -26,6 +26,7 @@ import figures
 import results
 import study_figures
 import update_ladder
+from peers import published
 from tables import DASH, between
 
 MARKED = ("README.md", "kernels/README.md")
@@ -176,7 +177,7 @@ def page(root, found):
         ladder_files=[] if ladder is None else sorted(set(ladder["file"])),
         parts=parts, guide=atlas.guide_rows(parts), guide_columns=list(atlas.GUIDE.values()),
         drawn=drawn, peers=peer_lines(softmax), worst=worst,
-        ulp_files=ulp_files, wrong=wrong, variables=variables,
+        published=published().to_dict("records"), ulp_files=ulp_files, wrong=wrong, variables=variables,
         studies={study["name"]: study for study in chapters},
         panels=[*study_figures.PANELS, "flush"])
 
