@@ -13,6 +13,7 @@
 #include "benchmarks/sweep.hpp"
 #include "kernels/input.hpp"
 #include "properties/bench_run.hpp"
+#include "properties/harness.hpp"
 
 namespace softmax::bench {
 namespace {
@@ -29,12 +30,7 @@ const SweepOn kGpu{false, {8192, 50257}, {32, 64, 128}};
 const SweepOn kCpu{true, {32, 1571}, {32, 64, 128}};
 
 std::string refused(const std::string& text, const SweepOn& on = kGpu) {
-  try {
-    parse_sweep(text, on);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return {};
+  return properties::message_of([&] { parse_sweep(text, on); });
 }
 std::vector<std::int64_t> cols(const std::string& text) {
   std::vector<std::int64_t> all;

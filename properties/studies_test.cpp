@@ -13,16 +13,8 @@ namespace softmax::studies {
 namespace {
 
 using bench::Workspace;
+using properties::message_of;
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return {};
-}
 
 class Study : public testing::TestWithParam<const Experiment*> {
  protected:
@@ -67,10 +59,10 @@ TEST_P(Study, would_not_pass_if_it_were_wrong) {
     if (row.variant == std::exchange(last, row.variant)) continue;
     SCOPED_TRACE(row.variant->name);
     Workspace ws = workspace(row);
-    EXPECT_THAT(error_of([&] { check(ws, row); }), HasSubstr("INCORRECT")) << "nothing was launched";
+    EXPECT_THAT(message_of([&] { check(ws, row); }), HasSubstr("INCORRECT")) << "nothing was launched";
     ws.out().poison();
     launch(ws, row);
-    ASSERT_EQ(error_of([&] { check(ws, row); }), "");
+    ASSERT_EQ(message_of([&] { check(ws, row); }), "");
     const Problem p = problem(ws, row);
     const std::int64_t outputs = GetParam()->cost(p).outputs;
     const Input in{*GetParam(), p};
@@ -80,7 +72,7 @@ TEST_P(Study, would_not_pass_if_it_were_wrong) {
       const auto off = float(want.value + std::max(2 * want.tolerance, std::fabs(want.value) * 0x1p-22));
       for (const float bad : {off == right ? 1 + right : off, NAN}) {
         p.out[i] = bad;
-        EXPECT_THAT(error_of([&] { check(ws, row); }), HasSubstr("INCORRECT: element " + std::to_string(i) + ": "));
+        EXPECT_THAT(message_of([&] { check(ws, row); }), HasSubstr("INCORRECT: element " + std::to_string(i) + ": "));
       }
       p.out[i] = right;
     }
@@ -100,7 +92,7 @@ TEST_P(Study, is_watched) {
   };
   const Row row = rows(greedy).front();
   Workspace ws = workspace(row);
-  EXPECT_NE(error_of([&] { launch(ws, row); }), "");
+  EXPECT_NE(message_of([&] { launch(ws, row); }), "");
 }
 
 std::string name_of(const Experiment* e) {
