@@ -362,13 +362,10 @@ TEST_F(BenchRun, ARepetitionThatFailsDoesNotStopTheProgram) {
 TEST_F(BenchRun, TableNamesWhatIsWrongWithATime) {
   fake_.script = [](int i) { return i % 2 ? 1e-4 : 3e-4; };  // faster than the copy's 5e-4
   fake_.throttle_reasons = 4;
-  std::ostringstream out;
-  TableReporter table("Fake 9000");
-  table.SetOutputStream(&out);
-  run(table, "/V6/.*block:32/");
-  EXPECT_THAT(out.str(), testing::ContainsRegex("\\+-50.0% +suspect throttled noisy  right too"));
-  EXPECT_THAT(out.str(), HasSubstr(" us   us/token     GB/s  %copy  %peak     x V1  max ulp  spread   idea"));
-  std::istringstream lines(out.str());
+  const std::string text = table("/V6/.*block:32/");
+  EXPECT_THAT(text, testing::ContainsRegex("\\+-50.0% +suspect throttled noisy  right too"));
+  EXPECT_THAT(text, HasSubstr(" us   us/token     GB/s  %copy  %peak     x V1  max ulp  spread   idea"));
+  std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     EXPECT_LE(line.substr(0, line.find("right too")).size(), 120u) << line;
 }
@@ -412,18 +409,15 @@ TEST(BenchRoofs, AreOneLine) {
 
 TEST_F(BenchRun, AProfilerSeesOneLaunchACase) {
   prepare_ = [](Session& session) { session.profile = true; };
-  std::ostringstream out;
-  TableReporter table("Fake 9000");
-  table.SetOutputStream(&out);
-  run(table, "copy|/V6/.*block:32/");
+  const std::string text = table("copy|/V6/.*block:32/");
   EXPECT_THAT(fake_.profiles, ElementsAre("softmax/copy/fp32/ieee/cold/N:100/C:300/manual_time",
                                           "softmax/V6/fp32/ieee/cold/N:100/C:300/block:32/manual_time"));
   EXPECT_EQ(launches, 2) << "to verify, and for the profiler";
   EXPECT_EQ(fake_.timings.size(), 2u) << "a flush for each";
-  EXPECT_THAT(out.str(), HasSubstr("  V6         32 profiled  right too\n"));
+  EXPECT_THAT(text, HasSubstr("  V6         32 profiled  right too\n"));
   launches = 0;
   sabotage = [](const Problem& p) { row(p, 0)[0] = 2; };
-  run(table, "/V6/.*block:32/");
+  run("/V6/.*block:32/");
   EXPECT_EQ(launches, 1) << "a wrong kernel is not worth a profile";
   EXPECT_EQ(fake_.profiles.size(), 2u);
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,14 @@ class BenchRun : public testing::Test {
     Capture capture;
     run(capture, filter);
     return capture.runs;
+  }
+  // What the table shows of the runs that match.
+  std::string table(const std::string& filter = ".") {
+    std::ostringstream out;
+    TableReporter table("Fake 9000");
+    table.SetOutputStream(&out);
+    run(table, filter);
+    return out.str();
   }
   // The error of V6 at block 32 under a sabotage.
   std::string error_under(std::function<void(const Problem&)> what) {
