@@ -124,6 +124,13 @@ TEST(BenchOptions, TakesAllOfOurs) {
   EXPECT_THAT(arguments, testing::IsEmpty());
 }
 
+TEST(BenchOptions, ExplainChoosesTheCpuDevice) {
+  std::vector<std::string> arguments = {"--explain"};
+  const Options options = take_options(arguments);
+  EXPECT_TRUE(options.explain);
+  EXPECT_EQ(options.device, "cpu");
+}
+
 TEST(BenchOptions, HelpIsAScreen) {
   std::istringstream help(kHelp);
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 120u) << line;

@@ -5,7 +5,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "benchmarks/options.hpp"
 #include "benchmarks/trace.hpp"
 #include "properties/bench_run.hpp"
 
@@ -161,16 +160,6 @@ TEST_F(BenchTrace, OneBlockSizeSpeaksForThoseThatAreAlike) {
                                          "--benchmark_filter=/V1/.*block:64/\n"));
   for (Trace& t : traces) t.profile.lines = {scripted().lines[1]};
   EXPECT_THAT(explain(traces), HasSubstr("nothing flagged"));
-}
-
-TEST(BenchOptions, ExplainNeedsTheCpuDevice) {
-  std::vector<std::string> arguments = {"--explain", "--benchmark_filter=V6"};
-  const Options options = take_options(arguments);
-  EXPECT_TRUE(options.explain);
-  EXPECT_EQ(options.device, "cpu");
-  EXPECT_THAT(arguments, testing::ElementsAre("--benchmark_filter=V6"));
-  arguments = {"--device=gpu", "--explain"};
-  EXPECT_THROW(take_options(arguments), UsageError);
 }
 
 }  // namespace
