@@ -150,7 +150,6 @@ TEST(BenchContext, HasTheSchemaAndNoKeyTwice) {
   FakeMachine fake;
   fake.free_bytes = 1 << 20;
   Session session(fake, Input{});
-  session.warm_up_seconds = 0;
   session.policy = fake.cold_start();
   std::map<std::string, int> count;
   for (const auto& [key, value] : context(session, "ladder", "bench --x", "x.samples.f32")) ++count[key];

@@ -336,7 +336,6 @@ TEST(BenchRoof, IsTheBestOfSeveralAndMeasuredOnce) {
   fake.free_bytes = 1 << 20;  // buffers of an eighth
   fake.script = [](int i) { return i < 60 ? 1e-3 : 2e-3; };
   Session session(fake, Input{});
-  session.warm_up_seconds = 0;
   session.policy = fake.cold_start();
   const Roof roof = session.roof();
   EXPECT_DOUBLE_EQ(roof.copy, 2 * (1 << 17) / 5e-4);

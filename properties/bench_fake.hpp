@@ -42,6 +42,7 @@ class FakeMachine : public HostMachine {
   // The policy of this machine, on its own clock, and without warm-up, so that scripts start at the first sample.
   Policy cold_start() {
     Policy p = policy(*this);
+    p.process_seconds = 0;
     p.warm_launches = 0;
     p.warm_seconds = 0;
     p.now = [this] { return clock; };

@@ -74,7 +74,6 @@ class BenchRun : public testing::Test {
   std::size_t run(benchmark::BenchmarkReporter& reporter, const std::string& filter = ".") {
     benchmark::ClearRegisteredBenchmarks();
     Session session(fake_, input_);
-    session.warm_up_seconds = 0;
     session.policy = fake_.cold_start();
     if (prepare_) prepare_(session);
     const Registered registered = register_cases(session, points_, kernels_);

@@ -111,7 +111,6 @@ class StudyRows : public bench::BenchRun {
   std::vector<bench::Capture::Run> run(Machine& machine, const std::vector<const Experiment*>& chosen,
                                        bench::Policy policy, const std::string& filter = ".") {
     bench::Session session(machine, {});
-    session.warm_up_seconds = 0;
     session.policy = policy;
     bench::Registered registered;
     register_studies(session, registered, chosen);
