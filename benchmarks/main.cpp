@@ -220,7 +220,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
     if (peer.kernel)
       measured.push_back(peer.kernel);
     else
-      note("left out: cudnn: " + peer.why_not);
+      note("left out: " + peer.why_not);
   }
   Registered registered = register_cases(session, wanted.points, measured);
   if (wanted.suite == name(Suite::studies)) studies::register_studies(session, registered);
