@@ -133,7 +133,7 @@ void Line::enter(benchmark::State& st) {
   Progress* const progress = session_.progress;
   try {
     stop_if_interrupted();
-    if (progress) progress->begin(name, size(), st.max_iterations);
+    if (progress) progress->begin(name, st.max_iterations);
     Run(st);
     if (progress) progress->end();
   } catch (const Interrupted&) {

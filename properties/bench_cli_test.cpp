@@ -145,24 +145,6 @@ TEST(BenchSweep, AnyTextIsAPlanOrAnError) {
 
 // --- progress
 
-TEST(BenchProgress, EstimateKnowsWhatIsSharedAndWhatGrows) {
-  Estimate none, same, growing, both, falling;
-  EXPECT_FALSE(none.seconds(1, 1));
-  for (const double size : {100.0, 100.0}) same.add(size, 2);
-  EXPECT_DOUBLE_EQ(*same.seconds(3, 900), 6);
-  for (const double size : {1e9, 2e9}) growing.add(size, size / 1e9);
-  EXPECT_NEAR(*growing.seconds(2, 10e9), 10, 1e-6);
-  for (const double size : {1.0, 2.0, 4.0}) both.add(size, 3 + 2 * size);
-  EXPECT_NEAR(*both.seconds(2, 10), 2 * 3 + 2 * 10, 1e-9);
-  falling.add(1, 5);
-  falling.add(2, 3);  // a larger one is not expected to give time back
-  EXPECT_DOUBLE_EQ(*falling.seconds(1, 1000), 4);
-  Estimate steep;  // faster than in proportion: nothing is shared
-  steep.add(1, 1);
-  steep.add(2, 4);
-  EXPECT_DOUBLE_EQ(*steep.seconds(7, 5), 5 * 9.0 / 5);
-}
-
 TEST(BenchProgress, NamesAndTimesAreShort) {
   EXPECT_EQ(short_name("softmax/V6/fp32/ieee/cold/N:8192/C:50257/block:64/manual_time"), "V6 8192 x 50257 block 64");
   EXPECT_EQ(short_name("softmax/copy/fp32/ieee/graph-hot/N:1/C:32000/manual_time"), "copy graph-hot 1 x 32000");
@@ -183,10 +165,10 @@ TEST(BenchProgress, DrawsALineAndTakesItBack) {
     return text;
   };
   Progress progress(
-      3, 30, [&] { return now; }, &out);
+      3, [&] { return now; }, &out);
   progress.start();
   EXPECT_EQ(drawn(), "\rmeasuring the roofs\x1b[K");
-  progress.begin(name, 10, 1);
+  progress.begin(name, 1);
   EXPECT_EQ(drawn(), "\r" + line + "\x1b[K");
   progress.tick();
   EXPECT_EQ(drawn(), "") << "too often";
@@ -197,7 +179,7 @@ TEST(BenchProgress, DrawsALineAndTakesItBack) {
   EXPECT_EQ(drawn(), "\r\x1b[K");
   progress.tick();
   EXPECT_EQ(drawn(), "") << "into the table";
-  progress.begin(name, 10, 1);
+  progress.begin(name, 1);
   EXPECT_EQ(drawn(), "\r[2/3] V6 8 x 9 block 32, 8 s left\x1b[K");
   now = 7;
   progress.tick();
@@ -207,12 +189,12 @@ TEST(BenchProgress, DrawsALineAndTakesItBack) {
   EXPECT_EQ(drawn(), "\r[2/3] V6 8 x 9 block 32, 4 s left\x1b[K");
 
   Progress narrow(
-      3, 30, [&] { return now; }, &out, 8);
-  narrow.begin(name, 10, 1);
+      3, [&] { return now; }, &out, 8);
+  narrow.begin(name, 1);
   EXPECT_EQ(drawn(), "\r[1/3] V\x1b[K");
   Progress silent(
-      3, 30, [&] { return now; }, nullptr);
-  silent.begin(name, 10, 1);
+      3, [&] { return now; }, nullptr);
+  silent.begin(name, 1);
   silent.tick();
   silent.end();
   silent.clear();
@@ -224,7 +206,7 @@ TEST_F(BenchRun, ProgressCountsWhatTheLibraryRuns) {
     flag("--benchmark_repetitions=3");
     flag(min_time);
     Progress progress(
-        3 * 2, 1, [&] { return fake_.clock; }, nullptr);
+        3 * 2, [&] { return fake_.clock; }, nullptr);
     prepare_ = [&](Session& session) { session.progress = &progress; };
     run("/V6/");
     EXPECT_EQ(progress.done(), 6) << min_time;
@@ -274,7 +256,7 @@ TEST(BenchInterrupt, RemembersTheFirstSignalAndEndsOnTheSecond) {
 class BenchInterrupted : public BenchRun {
  protected:
   Signals signals_;
-  Progress progress_{100, 1, [] { return 0.0; }, nullptr};
+  Progress progress_{100, [] { return 0.0; }, nullptr};
   std::string path_ = testing::TempDir() + "bench_cli_" + std::to_string(::getpid()) + ".f32";
 
   // As main sets a session up, with Ctrl-C in the first batch after so many repetitions.

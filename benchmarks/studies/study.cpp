@@ -32,7 +32,6 @@ class StudyLine final : public bench::Line {
  public:
   StudyLine(bench::Session& session, const Row& row, Mode mode, int sets)
       : Line(session, mode, sets), row_(row), cost_(row.experiment->cost(row.problem)) {}
-  double size() const override { return 8.0 * double(cost_.elements); }
 
  private:
   void prepare() override { workspace_ = &session_.workspace({1, cost_.elements}, sets_); }
