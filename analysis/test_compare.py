@@ -12,7 +12,7 @@ import pytest
 
 import compare
 import results
-from testing import counted, failed, row, sampled, write, write_sampled, write_sim
+from testing import CPU, counted, failed, row, sampled, write, write_sampled, write_sim
 
 H200 = results.ROOT / "results" / "nvidia-h200"
 PAIRS = 200
@@ -359,10 +359,9 @@ def test_studies_compare_too(tmp_path):
 
 
 def test_simulated_runs_compare_counts_and_never_times(tmp_path, capsys):
-    cpu = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}
     more = counted("V2", 256) | {"us": 9000.0, "barriers": 15.0, "shuffles": 6.0}
-    write(tmp_path / "old.json", [counted("V1", 32), counted("V2", 256)], **cpu)
-    write(tmp_path / "new.json", [counted("V1", 32), more], **cpu)
+    write(tmp_path / "old.json", [counted("V1", 32), counted("V2", 256)], **CPU)
+    write(tmp_path / "new.json", [counted("V1", 32), more], **CPU)
     arguments = [str(tmp_path / "old.json"), str(tmp_path / "new.json")]
     assert compare.main([*arguments, "--fail-on", "more:10%"]) == 1
     out, err = capsys.readouterr()
