@@ -61,8 +61,8 @@ struct Measured {
 };
 
 // Samples `work`, and before each batch as often `copy`, so that a drift of the machine meets both and the last to write
-// is the work. `copy` may be null. `at_least` is a number of samples that the caller insists on, whatever they cost; Timing::
-// launches is chosen here. Throws what work or machine throw.
+// is the work. `copy` may be null. `at_least` is a number of samples that the caller insists on, whatever they cost.
+// Timing::launches is chosen here. Throws what work or machine throw.
 Measured measure(Machine&, const Work& work, const Work& copy, Timing, const Policy&, std::int64_t at_least = 0);
 
 // Runs `work` to bring the clocks up; what the first case of a process needs.
