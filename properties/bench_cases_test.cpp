@@ -38,8 +38,7 @@ TEST_F(BenchRun, NamesFollowTheGrammarAndTheOrder) {
 TEST_F(BenchRun, CountersAreCompleteFiniteAndRight) {
   const auto runs = run("/V6/.*block:64/");
   ASSERT_EQ(runs.size(), 1u);
-  std::map<std::string, double> c;
-  for (const auto& [key, value] : runs[0].counters) c[key] = value;
+  const std::map<std::string, double> c(runs[0].counters.begin(), runs[0].counters.end());
   for (const auto& [key, value] : c) EXPECT_TRUE(std::isfinite(value)) << key;
   const std::map<std::string, double> want = {
       {"us", 1000},   {"us/token", 10}, {"us_min", 1000}, {"us_p25", 1000},  {"us_p75", 1000},

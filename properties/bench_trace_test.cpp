@@ -57,8 +57,7 @@ TEST_F(BenchTrace, CountersAreATokensShareAndFinite) {
   const auto runs = run("/V6/.*block:64/");
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(error_of(runs[0]), "");
-  std::map<std::string, double> c;
-  for (const auto& [key, value] : runs[0].counters) c[key] = value;
+  const std::map<std::string, double> c(runs[0].counters.begin(), runs[0].counters.end());
   for (const auto& [key, value] : c) EXPECT_TRUE(std::isfinite(value)) << key;
   const std::map<std::string, double> want = {{"l1tex__t_requests_pipe_lsu_mem_global_op_ld", 10},
                                               {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld", 320},

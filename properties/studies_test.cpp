@@ -169,8 +169,7 @@ TEST_F(StudyRows, have_numbers_if_they_are_right) {
   const auto runs = run(fake_, {&kDouble}, fake_.cold_start());
   ASSERT_EQ(runs.size(), 6u);
   EXPECT_EQ(runs[0].benchmark_name(), "double/right/fp32/ieee/cold/width:3/block:64/manual_time");
-  std::map<std::string, double> c;
-  for (const auto& [key, value] : runs[0].counters) c[key] = value;
+  const std::map<std::string, double> c(runs[0].counters.begin(), runs[0].counters.end());
   const std::map<std::string, double> want = {
       {"us", 1000},       {"us_min", 1000}, {"us_p25", 1000}, {"us_p75", 1000}, {"n", 50},       {"ci%", 0},
       {"us_copy", 500},   {"%copy", 50},    {"%peak", 0.8},   {"bytes", 8000},  {"GB/s", 0.008}, {"ns/op", 1e5},
