@@ -176,10 +176,10 @@ def title(part):
     return f"{size(cell['ours'][0]['bytes'] / 2)} of input at every width, {named}"
 
 
-def percent(values):
-    """[52.6, 97.1] -> "53 to 97"; a dash for what has no copy."""
+def span(values, style):
+    """[52.6, 97.1] -> "53 to 97"; a dash where none is known."""
     known = [value for value in values if not math.isnan(value)]
-    low, high = (f"{each(known):.0f}" if known else DASH for each in (min, max))
+    low, high = (format(each(known), style) if known else DASH for each in (min, max))
     return low if low == high else f"{low} to {high}"
 
 
@@ -210,11 +210,6 @@ def runs(part):
     return [advice(run) for _, line_runs in found for run in line_runs]
 
 
-def between(values):
-    low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def advice(run):
     """Cells of one fastest version -> a line of `runs`."""
     best = [cell["ours"][0] for cell in run]
@@ -223,9 +218,9 @@ def advice(run):
     also = {cell["ours"][1]["version"] for cell in run if cell["tie"]}
     peers = {cell["beaten"]["version"] for cell in run if cell["beaten"]}
     return {
-        "N": between([cell["N"] for cell in run]), "C": between([cell["C"] for cell in run]),
+        "N": span([cell["N"] for cell in run], ","), "C": span([cell["C"] for cell in run], ","),
         "version": best[0]["version"], "blocks": ", ".join(map(str, blocks)) or DASH,
-        "%copy": percent([row["%copy"] for row in best]),
+        "%copy": span([row["%copy"] for row in best], ".0f"),
         "ahead": f"{min(gains):.2f}x" if gains else DASH,
         "also": ", ".join(sorted(also)) or DASH, "peer": ", ".join(sorted(peers)) or DASH}
 
@@ -243,16 +238,19 @@ def listed(files):
 def winner(cell):
     first = cell["ours"][0]
     block = "" if math.isnan(first["block"]) else f" ({first['block']:.0f})"
-    return f"{first['version']}{block}, {percent([first['%copy']])} %"
+    return f"{first['version']}{block}, {span([first['%copy']], '.0f')} %"
+
+
+def plain(parts):
+    """The slices that the READMEs show."""
+    return [part for part in parts if (part["dtype"], part["math"]) == ("fp32", "ieee")]
 
 
 def atlas_table(parts):
     """Markdown for README.md: the fastest version, its block and %copy, of fp32 and ieee."""
     texts = []
-    for part in parts:
+    for part in plain(parts):
         found = part["cells"]
-        if (part["dtype"], part["math"]) != ("fp32", "ieee"):
-            continue
         if part["strip"]:
             rows = [[f"{cell['C']:,}", winner(cell), (cell["beaten"] or {}).get("version", DASH)]
                     for cell in found]
@@ -276,8 +274,8 @@ GUIDE = {"mode": "mode", "N": "rows", "C": "columns", "version": "take", "blocks
 
 def guide_rows(parts):
     """Rows for the columns of GUIDE, of fp32 and ieee."""
-    return [[part["mode"], *(line[key] for key in list(GUIDE)[1:])] for part in parts
-            if (part["dtype"], part["math"]) == ("fp32", "ieee") for line in runs(part)]
+    return [[part["mode"], *(line[key] for key in list(GUIDE)[1:])]
+            for part in plain(parts) for line in runs(part)]
 
 
 def guide_table(parts):
@@ -285,6 +283,5 @@ def guide_table(parts):
     rows = guide_rows(parts)
     if not rows:
         return atlas_table([])
-    found = [cell for part in parts for cell in part["cells"]
-             if (part["dtype"], part["math"]) == ("fp32", "ieee")]
+    found = [cell for part in plain(parts) for cell in part["cells"]]
     return f"{table(list(GUIDE.values()), rows, left=5, text=2)}\n\nFrom {listed(files_of(found))}."

@@ -102,8 +102,8 @@ def side(rows):
     """The rows of one name (repetitions, files) -> what is known of their time, in µs.
 
     us, min, p25, p75, copy, %copy, GB/s, sm_mhz (NaN where unknown); `time` and, where the copy ran
-    in turn, `ratio`: (median, low, high); launch: LAUNCH for a sample of this mode; runs, sampled
-    (whether by samples), flags.
+    in turn, `ratio`: (median, low, high); launch: LAUNCH for a sample of this mode; cards; runs,
+    sampled (whether by samples), flags.
     """
 
     def mid(key):
@@ -135,7 +135,8 @@ def side(rows):
             each = [np.array([row["us"] / row["us_copy"]]) for row in rows]
             ratio = interval(each, ci * share * math.sqrt(2), floor)
     flags = [f for f in ("suspect", "throttled", "noisy") if any(row.get(f) == 1 for row in rows)]
-    known = {"cards": sorted({row["card"] for row in rows}), "us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
+    known = {"us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
+    known |= {"cards": sorted({row["card"] for row in rows})}
     known |= {"copy": copy, "launch": LAUNCH / launches, "flags": flags}
     known |= {key: mid(key) for key in ("%copy", "GB/s", "sm_mhz")}
     return known | {"runs": len(rows), "sampled": bool(pairs)}
@@ -396,11 +397,11 @@ def limits(text):
     """'slow:5%,error' -> {"SLOW": 0.05, "ERROR": 0.0}"""
     found = {}
     for part in text.split(","):
-        match_ = re.fullmatch(r"([a-z]+)(?::(\d+(?:\.\d+)?)%)?", part.strip())
-        if not match_ or match_[1].upper() not in VERDICTS:
-            words = ", ".join(verdict.lower() for verdict in VERDICTS)
-            raise argparse.ArgumentTypeError(f"'{part}': want WORD or WORD:N%, of {words}")
-        found[match_[1].upper()] = float(match_[2] or 0) / 100
+        word = re.fullmatch(r"([a-z]+)(?::(\d+(?:\.\d+)?)%)?", part.strip())
+        if not word or word[1].upper() not in VERDICTS:
+            possible = ", ".join(verdict.lower() for verdict in VERDICTS)
+            raise argparse.ArgumentTypeError(f"'{part}': want WORD or WORD:N%, of {possible}")
+        found[word[1].upper()] = float(word[2] or 0) / 100
     return found
 
 

@@ -28,8 +28,7 @@ ON_FILE = re.compile(r" @ (.+)$")  # the label of a row whose data are a file's
 # Google Benchmark's own keys, which our columns and counters say again.
 GOOGLE = set(
     "family_index per_family_instance_index run_name run_type repetitions repetition_index threads"
-    " iterations real_time cpu_time time_unit error_occurred error_message aggregate_name"
-    " aggregate_unit".split()
+    " iterations real_time cpu_time time_unit error_occurred error_message".split()
 )
 
 
@@ -115,7 +114,7 @@ def files(path, pattern="*.json"):
     return found
 
 
-def _rows(path, aggregates):
+def _rows(path):
     context, benchmarks = read(path)
     simulated = context["simulated"] == "true"
     common = {key: context[key] for key in CONTEXT}
@@ -123,11 +122,10 @@ def _rows(path, aggregates):
     sidecar = context.get("samples")
     common["samples"] = relative(Path(path).with_name(sidecar)) if sidecar else ""
     for entry in benchmarks:
-        aggregate = entry.get("run_type") == "aggregate"
-        if aggregate and not aggregates:
+        if entry.get("run_type") == "aggregate":
             continue
         try:
-            named = parse_name(entry["run_name"] if aggregate else entry["name"])
+            named = parse_name(entry["name"])
             row = {key: value for key, value in entry.items() if key not in GOOGLE}
             row = {"name": entry["name"]} | named | row | named
             if entry.get("error_occurred"):
@@ -143,14 +141,12 @@ def _rows(path, aggregates):
             raise ResultsError(f"{relative(path)}: a benchmark without {error}") from error
         except ValueError as error:
             raise ResultsError(f"{relative(path)}: {error}") from error
-        if aggregate:
-            row["aggregate"] = entry.get("aggregate_name")
         if on_file := ON_FILE.search(entry.get("label", "")):
             row["input"] = on_file[1]
         yield common | row | {"simulated": simulated, "file": relative(path)}
 
 
-def load(path, *, simulated=False, aggregates=False, pattern="*.json", op="softmax"):
+def load(path, *, simulated=False, pattern="*.json", op="softmax"):
     """A file, or every file below a folder that matches `pattern` -> one row a benchmark.
 
     Columns: name, op, version ("V6", "copy"), number (6, NaN), dtype, math, mode, N, C, block (NaN
@@ -161,14 +157,14 @@ def load(path, *, simulated=False, aggregates=False, pattern="*.json", op="softm
 
     Rows of other operations are studies, which have arguments of their own and often no us/token:
     they are left out, so that no ladder or plot need know of them; `op` names another, None takes
-    all. `aggregates` adds the rows of mean, median, ... (column `aggregate`).
+    all. So are Google Benchmark's aggregates of repetitions.
 
     The CPU device's times are simulated: its rows are left out, unless `simulated` asks for them,
     and then the path must hold no others. Raises ResultsError: no file, broken file, unknown
     schema, bad name, simulated rows mixed with others, nothing left.
     """
     read_from = files(path, pattern)
-    rows = [row for file in read_from for row in _rows(file, aggregates)]
+    rows = [row for file in read_from for row in _rows(file)]
     if simulated and not all(row["simulated"] for row in rows):
         real = next(row["file"] for row in rows if not row["simulated"])
         raise ResultsError(

@@ -12,23 +12,23 @@ import pytest
 
 import compare
 import results
-from testing import counted, failed, row, sampled, write, write_sampled, write_sim
+from testing import CPU, counted, failed, row, sampled, write, write_sampled, write_sim
 
 H200 = results.ROOT / "results" / "nvidia-h200"
 PAIRS = 200
 COPY = 800.0
 
 
-def normal(rng, us, n=100, noise=0.005, process=0.0015):
+def normal(rng, us, n, noise=0.005):
     """n samples of one process: its own level, and noise around it."""
-    return us * rng.normal(1, process) * rng.normal(1, noise, n)
+    return us * rng.normal(1, 0.0015) * rng.normal(1, noise, n)
 
 
-def judged(tmp_path, old, new, **more):
+def judged(tmp_path, old, new):
     """How often each verdict came, of rows made in pairs: functions of (rng) -> own, copy."""
     rng = np.random.default_rng(7)
     for name, make in (("old", old), ("new", new)):
-        rows = [sampled(*make(rng), shape=(1 + i, 64), sm_mhz=1950.0, **more) for i in range(PAIRS)]
+        rows = [sampled(*make(rng), shape=(1 + i, 64), sm_mhz=1950.0) for i in range(PAIRS)]
         write_sampled(tmp_path / f"{name}.json", rows)
     args = [str(tmp_path / "old.json"), str(tmp_path / "new.json")]
     return Counter(finding["verdict"] for finding in found(args))
@@ -42,8 +42,8 @@ def found(arguments):
     return json.loads(out.getvalue())["rows"]
 
 
-def steady(us=1000.0, **more):
-    return lambda rng: (normal(rng, us, **more), normal(rng, COPY, **more))
+def steady(us=1000.0, *, n, noise):
+    return lambda rng: (normal(rng, us, n, noise), normal(rng, COPY, n, noise))
 
 
 # The rule
@@ -102,15 +102,15 @@ def test_two_percent_are_seen_through_a_drifting_machine(tmp_path):
     assert verdicts["SLOW"] > 0.3 * PAIRS and not verdicts["FAST"], verdicts
 
 
-def pair(tmp_path, old, new, arguments=(), **context):
+def pair(tmp_path, old, new):
     """The one finding of two rows, each a row or a triple of `sampled`."""
     for name, one in (("old", old), ("new", new)):
         path = tmp_path / f"{name}.json"
         if isinstance(one, tuple):
             write_sampled(path, [one])
         else:
-            write(path, [one], schema="2", flush="memset 2x L2", **context)
-    (finding,) = found([tmp_path / "old.json", tmp_path / "new.json", *arguments])
+            write(path, [one], schema="2", flush="memset 2x L2")
+    (finding,) = found([tmp_path / "old.json", tmp_path / "new.json"])
     return finding
 
 
@@ -245,10 +245,10 @@ def test_two_runs_of_an_h200_are_the_same():
 # The command
 
 
-def run(tmp_path, old, new, *arguments, context=()):
-    """(exit status, what was printed and said) of two lists of rows."""
+def run(tmp_path, old, new, *arguments):
+    """The exit status of two lists of rows."""
     write(tmp_path / "old.json", old)
-    write(tmp_path / "new.json", new, **dict(context))
+    write(tmp_path / "new.json", new)
     return compare.main([str(tmp_path / "old.json"), str(tmp_path / "new.json"), *arguments])
 
 
@@ -342,7 +342,7 @@ def test_versions_of_one_run(tmp_path, capsys):
     each = found([path, "--versions", "V6", "V7", "--each-block"])
     by = {finding["row"]: finding["verdict"] for finding in each}
     assert by["N:8192 C:50257 block:32 V6 → V7"] == "FAST" and Counter(by.values())["GONE"] == 2
-    (copy,) = (f for f in found([path, "--versions", "copy", "V7"]))
+    (copy,) = found([path, "--versions", "copy", "V7"])
     assert copy["verdict"] == "SLOW" and copy["diff"] == pytest.approx(0.0625)
     assert compare.main([path, "--versions", "V6", "V9"]) == 2
     assert "no V9, there are V6, V7, copy" in capsys.readouterr().err
@@ -359,10 +359,9 @@ def test_studies_compare_too(tmp_path):
 
 
 def test_simulated_runs_compare_counts_and_never_times(tmp_path, capsys):
-    cpu = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}
     more = counted("V2", 256) | {"us": 9000.0, "barriers": 15.0, "shuffles": 6.0}
-    write(tmp_path / "old.json", [counted("V1", 32), counted("V2", 256)], **cpu)
-    write(tmp_path / "new.json", [counted("V1", 32), more], **cpu)
+    write(tmp_path / "old.json", [counted("V1", 32), counted("V2", 256)], **CPU)
+    write(tmp_path / "new.json", [counted("V1", 32), more], **CPU)
     arguments = [str(tmp_path / "old.json"), str(tmp_path / "new.json")]
     assert compare.main([*arguments, "--fail-on", "more:10%"]) == 1
     out, err = capsys.readouterr()

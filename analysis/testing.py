@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 COPY_US = 800.0
+CPU = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}  # context
 
 
 def row(version="V6", math="ieee", mode="cold", block=32, us=1000.0, shape=(8192, 50257), **more):
@@ -69,8 +70,7 @@ def write_sampled(path, made, **context):
 
 
 def write_sim(path, **context):
-    cpu = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}
-    return write(path, [row(mode="sim")], **cpu, **context)
+    return write(path, [row(mode="sim")], **CPU, **context)
 
 
 def write_ladder(folder, faster=1.0, **context):
@@ -103,8 +103,6 @@ def counted(version, block, **more):
 
 def write_counted(folder, **context):
     """The ladder of the CPU device, V1 to V8, with counters."""
-    blocks = {3: [32]}
-    rows = [counted(f"V{v}", b) for v in range(1, 9) for b in blocks.get(v, [32, 256])]
+    rows = [counted(f"V{v}", b) for v in range(1, 9) for b in ([32] if v == 3 else [32, 256])]
     rows.append(row(mode="sim", shape=(16, 128), label="idea of V6 @ scores.npy"))
-    cpu = {"device": "CPU device", "device_id": "cpu", "simulated": "true"}
-    return write(folder / "ladder-ieee.json", rows, **cpu, **context)
+    return write(folder / "ladder-ieee.json", rows, **CPU, **context)

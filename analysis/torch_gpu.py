@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Callable
 
 import torch
@@ -102,7 +102,6 @@ class Work:
     copies: bool  # moves the input, computes nothing
     outputs: deque  # of the last launches, as many as there are buffer sets
     host: float = 0.0  # seconds that the host takes to enqueue a sample
-    keep: list = field(default_factory=list)
 
 
 class Gpu:
@@ -110,12 +109,11 @@ class Gpu:
 
     now = staticmethod(time.perf_counter)
 
-    def __init__(self, flush="memset", max_autotune=False):
+    def __init__(self, flush, max_autotune):
         """Raises RuntimeError where there is no GPU."""
         if not torch.cuda.is_available():
             raise RuntimeError("torch sees no GPU")
         self.properties = torch.cuda.get_device_properties(0)
-        self.name = self.properties.name
         self.cache_bytes = self.properties.L2_cache_size
         self.flush, self.max_autotune = flush, max_autotune
         torch.set_grad_enabled(False)
@@ -155,7 +153,7 @@ class Gpu:
         v = torch.backends.cudnn.version()
         peak = 2 * p.memory_clock_rate * 1e3 * p.memory_bus_width / 8 / 1e9
         known = {
-            "device": self.name,
+            "device": p.name,
             "device_id": "gpu",
             "cc": f"{p.major}.{p.minor}",
             "sm_count": str(p.multi_processor_count),
@@ -239,7 +237,6 @@ class Gpu:
                 for i in range(nodes):
                     once(i)
             work.run = graph.replay
-            work.keep.append(graph)
         torch.cuda.synchronize()
         return work
 
@@ -300,13 +297,13 @@ class Gpu:
         """The median that triton.testing.do_bench measures, microseconds."""
         return 1e3 * triton.testing.do_bench(work.run, rep=300, return_mode="median")
 
-    def warm_up(self, work, seconds=1.0):
-        """Once: the clocks of an idle GPU take about that long to settle."""
+    def warm_up(self, work):
+        """Once, a second: the clocks of an idle GPU take about that long to settle."""
         start = self.now()
-        while not self.warm and self.now() - start < seconds:
+        while not self.warm and self.now() - start < 1:
             self.sample(work, 16)
         self.warm = True
 
-    def fastest(self, labelled, n=15):
-        """Of [(label, work)] the one of the smallest median over n samples."""
-        return min(labelled, key=lambda pair: statistics.median(self.sample(pair[1], n)))
+    def fastest(self, labelled):
+        """Of [(label, work)] the one of the smallest median over 15 samples."""
+        return min(labelled, key=lambda pair: statistics.median(self.sample(pair[1], 15)))

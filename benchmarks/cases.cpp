@@ -133,7 +133,7 @@ void Line::enter(benchmark::State& st) {
   Progress* const progress = session_.progress;
   try {
     stop_if_interrupted();
-    if (progress) progress->begin(name, size(), st.max_iterations);
+    if (progress) progress->begin(name, st.max_iterations);
     Run(st);
     if (progress) progress->end();
   } catch (const Interrupted&) {
@@ -261,15 +261,10 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
   };
   for (const Point& point : points) {
     const Shape shape = point.shape;
-    if (const std::string why = dishonest(machine, point); !why.empty()) {
+    std::string why = dishonest(machine, point);
+    if (why.empty()) why = Workspace::no_room(machine, shape, session.sets(point));
+    if (!why.empty()) {
       leave_out("", point, why);
-      continue;
-    }
-    const std::size_t needed = Workspace::needed(machine, shape, session.sets(point)), free = machine.free_memory();
-    if (needed > free) {
-      leave_out("", point,
-                "needs " + std::to_string(needed >> 20) + " MiB, " + machine.name() + " has " +
-                    std::to_string(free >> 20) + " MiB free");
       continue;
     }
     if (!machine.simulated() && machine.copies() > 0)
@@ -279,7 +274,7 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
       if (&kernel->machine() != &machine) continue;
       for (const int block : kernel->traits().blocks) {
         if (!wanted(*kernel, block, point)) continue;
-        std::string why = kernel->unsupported(problem_of(shape, block));
+        why = kernel->unsupported(problem_of(shape, block));
         if (why.empty()) why = too_slow(*kernel, point);
         if (!why.empty()) {
           leave_out(kernel->label() + " at ", point, why);

@@ -20,7 +20,6 @@ class Line : public benchmark::Fixture {
   void SetUp(benchmark::State&) override;
   // What the library calls. Once interrupted() it does nothing but end in the error kInterrupted.
   void enter(benchmark::State&);
-  virtual double size() const = 0;  // bytes, for a guess at its time beside others
 
   std::string name;  // whole, as the library has it
 
@@ -53,7 +52,6 @@ class Line : public benchmark::Fixture {
 class Case : public Line {
  public:
   Case(Session& session, Shape shape, Mode mode, int sets) : Line(session, mode, sets), shape_(shape) {}
-  double size() const override { return double(shape_.bytes()); }
 
  protected:
   void prepare() override { workspace_ = &session_.workspace(shape_, sets_); }

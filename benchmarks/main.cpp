@@ -220,7 +220,7 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
     if (peer.kernel)
       measured.push_back(peer.kernel);
     else
-      note("left out: cudnn: " + peer.why_not);
+      note("left out: " + peer.why_not);
   }
   Registered registered = register_cases(session, wanted.points, measured);
   if (wanted.suite == name(Suite::studies)) studies::register_studies(session, registered);
@@ -230,21 +230,15 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
       note(std::to_string(shape.rows) + " x " + std::to_string(shape.cols) + ": counts are of the first " +
            std::to_string(rows_to_trace(shape)) + " rows");
   const auto matches = name_filter(benchmark::GetBenchmarkFilter());
-  double count = 0, size = 0;
-  for (const auto& c : registered.cases)
-    if (matches(c->name)) {
-      ++count;
-      size += c->size();
-    }
+  const auto count = std::ranges::count_if(registered.cases, [&](const auto& c) { return matches(c->name); });
   if (count == 0) {
     note("nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
          std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
     return 1;
   }
-  constexpr double kMost = 10000;  // hours; and the library's time to list them grows with their square
+  constexpr std::int64_t kMost = 10000;  // hours; and the library's time to list them grows with their square
   if (count > kMost)
-    throw UsageError(std::to_string(std::int64_t(count)) + " benchmarks: at most " +
-                     std::to_string(std::int64_t(kMost)) +
+    throw UsageError(std::to_string(count) + " benchmarks: at most " + std::to_string(kMost) +
                      " in a run; --benchmark_filter or the sweep's block chooses");
   if (lists(arguments)) {
     benchmark::RunSpecifiedBenchmarks();
@@ -256,10 +250,9 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   const std::string samples = sample_file(arguments, machine);
   const bool table = format_of(arguments, false) == "console";
   const int columns = table || !isatty(STDOUT_FILENO) ? terminal_columns() : 0;
-  const double repetitions =
+  const std::int64_t repetitions =
       std::max(1L, std::strtol(flag_value(arguments, "benchmark_repetitions").c_str(), nullptr, 10));
-  Progress progress(std::int64_t(count * repetitions), size * repetitions, session.policy.now,
-                    columns > 0 ? &std::cerr : nullptr, columns);
+  Progress progress(count * repetitions, session.policy.now, columns > 0 ? &std::cerr : nullptr, columns);
   session.progress = &progress;
   session.policy.between = [&] {
     progress.tick();

@@ -165,9 +165,10 @@ Measured measure(Machine& machine, const Work& work, const Work& copy, Timing ti
   return m;
 }
 
-void warm_up(Machine& machine, const Work& work, double seconds, const std::function<double()>& now) {
-  const double start = now();
-  for (int batch = 1; now() - start < seconds; batch = std::min(2 * batch, 64)) machine.time(work, batch, {});
+void warm_up(Machine& machine, const Work& work, const Policy& p) {
+  const double start = p.now();
+  for (int batch = 1; p.now() - start < p.process_seconds; batch = std::min(2 * batch, 64))
+    machine.time(work, batch, {});
 }
 
 std::string_view name(Mode mode) {

@@ -24,6 +24,7 @@ Summary summarize(std::vector<double> seconds);
 
 // When to stop. Times are wall time on `now`, flushes included.
 struct Policy {
+  double process_seconds = 1;  // of warm-up, once: the clocks of an idle GPU take about that long to settle
   int warm_launches = 10;      // of a case, at least; none if 0
   double warm_seconds = 0.05;  // at least
   double slow_seconds = 0.1;   // one launch this long is warm-up enough
@@ -60,12 +61,12 @@ struct Measured {
 };
 
 // Samples `work`, and before each batch as often `copy`, so that a drift of the machine meets both and the last to write
-// is the work. `copy` may be null. `at_least` is a number of samples that the caller insists on, whatever they cost; Timing::
-// launches is chosen here. Throws what work or machine throw.
+// is the work. `copy` may be null. `at_least` is a number of samples that the caller insists on, whatever they cost.
+// Timing::launches is chosen here. Throws what work or machine throw.
 Measured measure(Machine&, const Work& work, const Work& copy, Timing, const Policy&, std::int64_t at_least = 0);
 
-// Runs `work` for about `seconds` to bring the clocks up; what the first case of a process needs.
-void warm_up(Machine&, const Work& work, double seconds, const std::function<double()>& now);
+// Runs `work` to bring the clocks up; what the first case of a process needs.
+void warm_up(Machine&, const Work& work, const Policy&);
 
 std::string_view name(Mode);
 std::string_view name(Flush);

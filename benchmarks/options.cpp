@@ -10,8 +10,7 @@ namespace softmax::bench {
 namespace {
 
 Suite suite_of(const std::string& name) {
-  if (name == "ladder") return Suite::ladder;
-  for (const Suite suite : {Suite::shapes, Suite::atlas, Suite::few_rows, Suite::studies})
+  for (const Suite suite : {Suite::ladder, Suite::shapes, Suite::atlas, Suite::few_rows, Suite::studies})
     if (name == bench::name(suite)) return suite;
   throw UsageError("--suite=" + name + ": there are ladder, shapes, atlas, few-rows and studies");
 }

@@ -10,29 +10,6 @@
 
 namespace softmax::bench {
 
-void Estimate::add(double size, double seconds) {
-  n_ += 1;
-  size_ += size;
-  size2_ += size * size;
-  seconds_ += seconds;
-  product_ += size * seconds;
-}
-
-std::optional<double> Estimate::seconds(double count, double size) const {
-  if (n_ == 0) return {};
-  const double spread = n_ * size2_ - size_ * size_;
-  double rate = spread > 1e-9 * n_ * size2_ ? (n_ * product_ - size_ * seconds_) / spread : 0;
-  double each = (seconds_ - rate * size_) / n_;
-  if (rate < 0) {  // neither takes time away
-    rate = 0;
-    each = seconds_ / n_;
-  } else if (each < 0) {
-    rate = product_ / size2_;
-    each = 0;
-  }
-  return count * each + size * rate;
-}
-
 std::string short_name(const std::string& name) {
   std::istringstream in(name);
   std::string part, text, last, mode;
@@ -63,27 +40,26 @@ std::string progress_text(std::int64_t at, std::int64_t of, const std::string& n
          " left";
 }
 
-Progress::Progress(std::int64_t total, double size, std::function<double()> now, std::ostream* terminal, int columns)
-    : total_(total), size_(size), now_(std::move(now)), terminal_(terminal), columns_(columns) {}
+Progress::Progress(std::int64_t total, std::function<double()> now, std::ostream* terminal, int columns)
+    : total_(total), now_(std::move(now)), terminal_(terminal), columns_(columns) {}
 
-void Progress::begin(const std::string& name, double size, std::int64_t iterations) {
+void Progress::begin(const std::string& name, std::int64_t iterations) {
   const auto [last, fresh] = iterations_.try_emplace(name, iterations);
   const bool again = !fresh && iterations > last->second && current_.name == name;
   last->second = iterations;
   if (again) {  // what ended was not enough for the library
     --done_;
-    size_ += size;
   } else if (current_.ended) {
-    estimate_.add(current_.size, current_.seconds);
+    ++known_;
+    known_seconds_ += current_.seconds;
   }
-  current_ = {name, size, now_(), again ? current_.seconds : 0};
+  current_ = {name, now_(), again ? current_.seconds : 0};
   draw();
 }
 
 void Progress::end() {
   current_.seconds += now_() - current_.start;
   current_.ended = true;
-  size_ = std::max(0.0, size_ - current_.size);
   ++done_;
 }
 
@@ -94,10 +70,10 @@ void Progress::tick() {
 void Progress::draw() {
   if (!terminal_) return;
   drawn_ = now_();
-  std::optional<double> left = estimate_.seconds(double(total_ - done_), size_);
-  if (left) {
-    const double of_this = *estimate_.seconds(1, current_.size);
-    left = *left - std::min(of_this, drawn_ - current_.start);
+  std::optional<double> left;
+  if (known_ > 0) {
+    const double each = known_seconds_ / known_;
+    left = double(total_ - done_) * each - std::min(each, drawn_ - current_.start);
   }
   const std::string text = current_.name.empty()
                                ? "measuring the roofs"

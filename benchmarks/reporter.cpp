@@ -139,12 +139,7 @@ void TableReporter::heading(const Run& run) {
   std::string line;
   if (is_study(run)) {
     std::snprintf(titles, sizeof titles, kStudied, "variant", "", "us", "GB/s", "%copy", "ns/op", "max ulp", "spread");
-    GetOutputStream() << (heading_.empty() ? "" : "\n") << now << "\n  " << titles << "idea\n";
-    heading_ = now;
-    last_version_.clear();
-    return;
-  }
-  if (simulated(run)) {
+  } else if (simulated(run)) {
     std::snprintf(titles, sizeof titles, "%-15s %18s %18s %16s %9s %26s %9s\n", "  a token:", "global loads",
                   "global stores", "bytes moved", "shared", "", "simulator");
     line = titles;
@@ -154,7 +149,7 @@ void TableReporter::heading(const Run& run) {
     std::snprintf(titles, sizeof titles, kMeasured, "us", "us/token", "GB/s", "%copy", "%peak", "x V1", "max ulp",
                   "spread");
   }
-  line += std::string("  version block ") + titles + "idea\n";
+  line += std::string(is_study(run) ? "  " : "  version block ") + titles + "idea\n";
   GetOutputStream() << (heading_.empty() ? "" : "\n") << now << "\n" << line;
   heading_ = now;
   last_version_.clear();

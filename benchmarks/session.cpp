@@ -59,7 +59,7 @@ Expected& Session::expected(const Workspace& ws) {
 }
 
 void Session::warm(const Work& launch) {
-  if (!warm_ && !machine_.simulated()) warm_up(machine_, launch, warm_up_seconds, policy.now);
+  if (!warm_ && !machine_.simulated()) warm_up(machine_, launch, policy);
   warm_ = true;
 }
 

@@ -73,7 +73,6 @@ class Session {
 
   Flush flush = Flush::memset;
   bool metrics = false;  // hardware counters too
-  double warm_up_seconds = 1;  // the clocks of an idle GPU take about that long to settle
   Policy policy;
   std::unique_ptr<SampleFile> samples;  // or none
   Progress* progress = nullptr;         // told of each case, if any

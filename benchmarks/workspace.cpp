@@ -37,9 +37,13 @@ Workspace::Workspace(Machine& machine, Shape shape, const Input& input, int sets
   for (int set = 1; set < sets; ++set) machine.copy(Machine::kDriverCopy, in(set), in_.data(), bytes_of(shape));
 }
 
-std::size_t Workspace::needed(const Machine& machine, Shape shape, int sets) {
+std::string Workspace::no_room(const Machine& machine, Shape shape, int sets) {
   constexpr std::size_t kBands = 2 * 2 * (64 << 10);  // two buffers, each with a band on both sides
-  return 2 * (bytes_of(shape) + std::size_t(sets - 1) * stride_of(shape, sets)) + kBands + 2 * machine.cache_bytes();
+  const std::size_t buffer = bytes_of(shape) + std::size_t(sets - 1) * stride_of(shape, sets);
+  const std::size_t needed = 2 * buffer + kBands + 2 * machine.cache_bytes(), free = machine.free_memory();
+  if (needed <= free) return {};
+  return "needs " + std::to_string(needed >> 20) + " MiB, " + machine.name() + " has " + std::to_string(free >> 20) +
+         " MiB free";
 }
 
 void Workspace::copy(int way, int set) const { machine().copy(way, out(set), in(set), bytes_of(shape_)); }

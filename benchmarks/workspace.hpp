@@ -31,8 +31,9 @@ class Workspace {
   // `sets` of buffers of the same contents, for launches that rotate over them. Throws OutOfMemory.
   Workspace(Machine&, Shape, const Input&, int sets = 1);
 
-  // Bytes of machine memory that a shape's buffers take, guard bands and what a cold measurement overwrites included.
-  static std::size_t needed(const Machine&, Shape, int sets = 1);
+  // Empty if the machine has room for a shape's buffers, guard bands and what a cold measurement overwrites; else what
+  // is needed and what is free.
+  static std::string no_room(const Machine&, Shape, int sets = 1);
 
   Machine& machine() const { return in_.machine(); }
   Shape shape() const { return shape_; }

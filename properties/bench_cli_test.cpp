@@ -13,6 +13,7 @@
 #include "benchmarks/sweep.hpp"
 #include "kernels/input.hpp"
 #include "properties/bench_run.hpp"
+#include "properties/harness.hpp"
 
 namespace softmax::bench {
 namespace {
@@ -29,12 +30,7 @@ const SweepOn kGpu{false, {8192, 50257}, {32, 64, 128}};
 const SweepOn kCpu{true, {32, 1571}, {32, 64, 128}};
 
 std::string refused(const std::string& text, const SweepOn& on = kGpu) {
-  try {
-    parse_sweep(text, on);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return {};
+  return properties::message_of([&] { parse_sweep(text, on); });
 }
 std::vector<std::int64_t> cols(const std::string& text) {
   std::vector<std::int64_t> all;
@@ -149,24 +145,6 @@ TEST(BenchSweep, AnyTextIsAPlanOrAnError) {
 
 // --- progress
 
-TEST(BenchProgress, EstimateKnowsWhatIsSharedAndWhatGrows) {
-  Estimate none, same, growing, both, falling;
-  EXPECT_FALSE(none.seconds(1, 1));
-  for (const double size : {100.0, 100.0}) same.add(size, 2);
-  EXPECT_DOUBLE_EQ(*same.seconds(3, 900), 6);
-  for (const double size : {1e9, 2e9}) growing.add(size, size / 1e9);
-  EXPECT_NEAR(*growing.seconds(2, 10e9), 10, 1e-6);
-  for (const double size : {1.0, 2.0, 4.0}) both.add(size, 3 + 2 * size);
-  EXPECT_NEAR(*both.seconds(2, 10), 2 * 3 + 2 * 10, 1e-9);
-  falling.add(1, 5);
-  falling.add(2, 3);  // a larger one is not expected to give time back
-  EXPECT_DOUBLE_EQ(*falling.seconds(1, 1000), 4);
-  Estimate steep;  // faster than in proportion: nothing is shared
-  steep.add(1, 1);
-  steep.add(2, 4);
-  EXPECT_DOUBLE_EQ(*steep.seconds(7, 5), 5 * 9.0 / 5);
-}
-
 TEST(BenchProgress, NamesAndTimesAreShort) {
   EXPECT_EQ(short_name("softmax/V6/fp32/ieee/cold/N:8192/C:50257/block:64/manual_time"), "V6 8192 x 50257 block 64");
   EXPECT_EQ(short_name("softmax/copy/fp32/ieee/graph-hot/N:1/C:32000/manual_time"), "copy graph-hot 1 x 32000");
@@ -187,10 +165,10 @@ TEST(BenchProgress, DrawsALineAndTakesItBack) {
     return text;
   };
   Progress progress(
-      3, 30, [&] { return now; }, &out);
+      3, [&] { return now; }, &out);
   progress.start();
   EXPECT_EQ(drawn(), "\rmeasuring the roofs\x1b[K");
-  progress.begin(name, 10, 1);
+  progress.begin(name, 1);
   EXPECT_EQ(drawn(), "\r" + line + "\x1b[K");
   progress.tick();
   EXPECT_EQ(drawn(), "") << "too often";
@@ -201,7 +179,7 @@ TEST(BenchProgress, DrawsALineAndTakesItBack) {
   EXPECT_EQ(drawn(), "\r\x1b[K");
   progress.tick();
   EXPECT_EQ(drawn(), "") << "into the table";
-  progress.begin(name, 10, 1);
+  progress.begin(name, 1);
   EXPECT_EQ(drawn(), "\r[2/3] V6 8 x 9 block 32, 8 s left\x1b[K");
   now = 7;
   progress.tick();
@@ -211,12 +189,12 @@ TEST(BenchProgress, DrawsALineAndTakesItBack) {
   EXPECT_EQ(drawn(), "\r[2/3] V6 8 x 9 block 32, 4 s left\x1b[K");
 
   Progress narrow(
-      3, 30, [&] { return now; }, &out, 8);
-  narrow.begin(name, 10, 1);
+      3, [&] { return now; }, &out, 8);
+  narrow.begin(name, 1);
   EXPECT_EQ(drawn(), "\r[1/3] V\x1b[K");
   Progress silent(
-      3, 30, [&] { return now; }, nullptr);
-  silent.begin(name, 10, 1);
+      3, [&] { return now; }, nullptr);
+  silent.begin(name, 1);
   silent.tick();
   silent.end();
   silent.clear();
@@ -228,7 +206,7 @@ TEST_F(BenchRun, ProgressCountsWhatTheLibraryRuns) {
     flag("--benchmark_repetitions=3");
     flag(min_time);
     Progress progress(
-        3 * 2, 1, [&] { return fake_.clock; }, nullptr);
+        3 * 2, [&] { return fake_.clock; }, nullptr);
     prepare_ = [&](Session& session) { session.progress = &progress; };
     run("/V6/");
     EXPECT_EQ(progress.done(), 6) << min_time;
@@ -278,7 +256,7 @@ TEST(BenchInterrupt, RemembersTheFirstSignalAndEndsOnTheSecond) {
 class BenchInterrupted : public BenchRun {
  protected:
   Signals signals_;
-  Progress progress_{100, 1, [] { return 0.0; }, nullptr};
+  Progress progress_{100, [] { return 0.0; }, nullptr};
   std::string path_ = testing::TempDir() + "bench_cli_" + std::to_string(::getpid()) + ".f32";
 
   // As main sets a session up, with Ctrl-C in the first batch after so many repetitions.
@@ -366,13 +344,10 @@ TEST_F(BenchRun, ARepetitionThatFailsDoesNotStopTheProgram) {
 TEST_F(BenchRun, TableNamesWhatIsWrongWithATime) {
   fake_.script = [](int i) { return i % 2 ? 1e-4 : 3e-4; };  // faster than the copy's 5e-4
   fake_.throttle_reasons = 4;
-  std::ostringstream out;
-  TableReporter table("Fake 9000");
-  table.SetOutputStream(&out);
-  run(table, "/V6/.*block:32/");
-  EXPECT_THAT(out.str(), testing::ContainsRegex("\\+-50.0% +suspect throttled noisy  right too"));
-  EXPECT_THAT(out.str(), HasSubstr(" us   us/token     GB/s  %copy  %peak     x V1  max ulp  spread   idea"));
-  std::istringstream lines(out.str());
+  const std::string text = table("/V6/.*block:32/");
+  EXPECT_THAT(text, testing::ContainsRegex("\\+-50.0% +suspect throttled noisy  right too"));
+  EXPECT_THAT(text, HasSubstr(" us   us/token     GB/s  %copy  %peak     x V1  max ulp  spread   idea"));
+  std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     EXPECT_LE(line.substr(0, line.find("right too")).size(), 120u) << line;
 }
@@ -416,18 +391,15 @@ TEST(BenchRoofs, AreOneLine) {
 
 TEST_F(BenchRun, AProfilerSeesOneLaunchACase) {
   prepare_ = [](Session& session) { session.profile = true; };
-  std::ostringstream out;
-  TableReporter table("Fake 9000");
-  table.SetOutputStream(&out);
-  run(table, "copy|/V6/.*block:32/");
+  const std::string text = table("copy|/V6/.*block:32/");
   EXPECT_THAT(fake_.profiles, ElementsAre("softmax/copy/fp32/ieee/cold/N:100/C:300/manual_time",
                                           "softmax/V6/fp32/ieee/cold/N:100/C:300/block:32/manual_time"));
   EXPECT_EQ(launches, 2) << "to verify, and for the profiler";
   EXPECT_EQ(fake_.timings.size(), 2u) << "a flush for each";
-  EXPECT_THAT(out.str(), HasSubstr("  V6         32 profiled  right too\n"));
+  EXPECT_THAT(text, HasSubstr("  V6         32 profiled  right too\n"));
   launches = 0;
   sabotage = [](const Problem& p) { row(p, 0)[0] = 2; };
-  run(table, "/V6/.*block:32/");
+  run("/V6/.*block:32/");
   EXPECT_EQ(launches, 1) << "a wrong kernel is not worth a profile";
   EXPECT_EQ(fake_.profiles.size(), 2u);
 }

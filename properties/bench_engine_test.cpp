@@ -15,25 +15,16 @@
 #include "benchmarks/measure.hpp"
 #include "benchmarks/session.hpp"
 #include "properties/bench_fake.hpp"
+#include "properties/harness.hpp"
 
 namespace softmax::bench {
 namespace {
 
+using properties::message_of;
 using testing::Each;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
-
-// What `f` throws, as text; empty if it throws nothing.
-template <class F>
-std::string error(F f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return {};
-}
 
 // Uniform in [0, 1), the same in every run.
 double uniform(int i) { return double(random_bits(1, std::uint64_t(i)) >> 11) * 0x1p-53; }
@@ -58,9 +49,9 @@ TEST(BenchSummary, ConfidenceIntervalIsBetweenTheRightRanks) {
 
 TEST(BenchSummary, RefusesWhatHasNoMedian) {
   for (const double wrong : {double(NAN), double(INFINITY)})
-    EXPECT_THAT(error([&] { summarize({1, wrong}); }), HasSubstr("clock measured"));
-  EXPECT_THAT(error([] { summarize({-1, -1, 2}); }), HasSubstr("measured -1.000000 s, the median of 3"));
-  EXPECT_THAT(error([] { summarize({}); }), HasSubstr("no time"));
+    EXPECT_THAT(message_of([&] { summarize({1, wrong}); }), HasSubstr("clock measured"));
+  EXPECT_THAT(message_of([] { summarize({-1, -1, 2}); }), HasSubstr("measured -1.000000 s, the median of 3"));
+  EXPECT_THAT(message_of([] { summarize({}); }), HasSubstr("no time"));
   EXPECT_EQ(summarize({-1, 1, 2}).min, -1);  // kept, and the row is suspect
 }
 
@@ -187,7 +178,7 @@ TEST_F(BenchStopRule, ShortKernelWithASlowFlushCostsUnderTwoSeconds) {
 }
 
 TEST_F(BenchStopRule, ErrorOfTheWorkPasses) {
-  EXPECT_EQ(error([&] {
+  EXPECT_EQ(message_of([&] {
               measure(
                   machine, [](int) { throw std::runtime_error("launch failed"); }, nullptr, {}, machine.cold_start());
             }),
@@ -200,7 +191,7 @@ TEST_F(BenchStopRule, WhoIsAskedBetweenBatchesMayEndIt) {
     if (calls >= 20) throw std::runtime_error("enough");
   };
   machine.script = [](int) { return 0.1; };
-  EXPECT_EQ(error([&] { run(p, 1000); }), "enough");
+  EXPECT_EQ(message_of([&] { run(p, 1000); }), "enough");
   EXPECT_LT(calls, 25);
 }
 
@@ -241,7 +232,7 @@ TEST_F(BenchEngine, SamplesThatAreNotPositiveAreSuspectNotDropped) {
   EXPECT_EQ(m.work.n, 50);
   EXPECT_EQ(m.work.median, 1e-3);
   machine.script = [](int i) { return i % 3 ? -1e-6 : 1e-3; };
-  EXPECT_THAT(error([&] { run(); }), HasSubstr("the machine's clock measured"));
+  EXPECT_THAT(message_of([&] { run(); }), HasSubstr("the machine's clock measured"));
 }
 
 TEST_F(BenchEngine, LowClocksAreThrottled) {
@@ -337,7 +328,7 @@ TEST(BenchSamples, FileHoldsMicrosecondsInOrder) {
   EXPECT_EQ(in.gcount(), 6 * 4);
   EXPECT_THAT(std::vector<float>(values, values + 6), ElementsAre(3, 1, 2, 3, 1, 2));
   std::filesystem::remove(path);
-  EXPECT_THAT(error([] { SampleFile("no/such/folder/x.f32"); }), HasSubstr("No such file"));
+  EXPECT_THAT(message_of([] { SampleFile("no/such/folder/x.f32"); }), HasSubstr("No such file"));
 }
 
 TEST(BenchRoof, IsTheBestOfSeveralAndMeasuredOnce) {
@@ -345,7 +336,6 @@ TEST(BenchRoof, IsTheBestOfSeveralAndMeasuredOnce) {
   fake.free_bytes = 1 << 20;  // buffers of an eighth
   fake.script = [](int i) { return i < 60 ? 1e-3 : 2e-3; };
   Session session(fake, Input{});
-  session.warm_up_seconds = 0;
   session.policy = fake.cold_start();
   const Roof roof = session.roof();
   EXPECT_DOUBLE_EQ(roof.copy, 2 * (1 << 17) / 5e-4);

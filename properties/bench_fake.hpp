@@ -23,7 +23,6 @@ class FakeMachine : public HostMachine {
   int copy_ways = 2;
   double copy_seconds = 5e-4;
   bool copies_nothing = false;
-  std::string flavour = "ieee";
 
   Profile counted;  // what profile() says after a launch that is watched
   Watch watching = Watch::check;
@@ -42,6 +41,7 @@ class FakeMachine : public HostMachine {
   // The policy of this machine, on its own clock, and without warm-up, so that scripts start at the first sample.
   Policy cold_start() {
     Policy p = policy(*this);
+    p.process_seconds = 0;
     p.warm_launches = 0;
     p.warm_seconds = 0;
     p.now = [this] { return clock; };
@@ -52,7 +52,7 @@ class FakeMachine : public HostMachine {
   std::string name() const override { return "Fake 9000"; }
   std::string unavailable() const override { return {}; }
   bool simulated() const override { return is_simulated; }
-  std::string_view math() const override { return flavour; }
+  std::string_view math() const override { return "ieee"; }
   std::vector<std::pair<std::string, std::string>> properties() const override {
     return {{"cc", "9.0"}, {"seed", "twice"}};
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -73,7 +74,6 @@ class BenchRun : public testing::Test {
   std::size_t run(benchmark::BenchmarkReporter& reporter, const std::string& filter = ".") {
     benchmark::ClearRegisteredBenchmarks();
     Session session(fake_, input_);
-    session.warm_up_seconds = 0;
     session.policy = fake_.cold_start();
     if (prepare_) prepare_(session);
     const Registered registered = register_cases(session, points_, kernels_);
@@ -87,6 +87,14 @@ class BenchRun : public testing::Test {
     Capture capture;
     run(capture, filter);
     return capture.runs;
+  }
+  // What the table shows of the runs that match.
+  std::string table(const std::string& filter = ".") {
+    std::ostringstream out;
+    TableReporter table("Fake 9000");
+    table.SetOutputStream(&out);
+    run(table, filter);
+    return out.str();
   }
   // The error of V6 at block 32 under a sabotage.
   std::string error_under(std::function<void(const Problem&)> what) {

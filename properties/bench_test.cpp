@@ -17,24 +17,15 @@
 #include "benchmarks/npy.hpp"
 #include "benchmarks/options.hpp"
 #include "benchmarks/reporter.hpp"
+#include "properties/harness.hpp"
 
 namespace softmax::bench {
 namespace {
 
+using properties::message_of;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// What `f` throws, as text; empty if it throws nothing.
-template <class F>
-std::string error(F f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return {};
-}
 
 class BenchNpy : public testing::Test {
  protected:
@@ -44,7 +35,7 @@ class BenchNpy : public testing::Test {
   // What reading a file with these parts gives as an error, without the file's name, which must come first.
   std::string read(const std::string& bytes) {
     std::ofstream(path_, std::ios::binary) << bytes;
-    const std::string what = error([&] { matrix_ = read_npy(path_); });
+    const std::string what = message_of([&] { matrix_ = read_npy(path_); });
     if (what.empty()) return what;
     EXPECT_TRUE(what.starts_with(path_ + ": ")) << what;
     return what.substr(path_.size() + 2);
@@ -74,9 +65,9 @@ TEST_F(BenchNpy, ReadsBothFormats) {
 }
 
 TEST_F(BenchNpy, SaysWhatIsWrong) {
-  EXPECT_THAT(error([] { read_npy("no/such/file.npy"); }),
+  EXPECT_THAT(message_of([] { read_npy("no/such/file.npy"); }),
               AllOf(HasSubstr("no/such/file.npy"), HasSubstr("No such file")));
-  EXPECT_THAT(error([] { read_npy(testing::TempDir()); }), HasSubstr("directory"));
+  EXPECT_THAT(message_of([] { read_npy(testing::TempDir()); }), HasSubstr("directory"));
   EXPECT_THAT(read(""), HasSubstr("not a .npy"));
   EXPECT_THAT(read("PK\3\4 this is an npz archive"), HasSubstr("not a .npy"));
   EXPECT_THAT(read("\x93NUMPY\1"), HasSubstr("not a .npy"));
@@ -110,7 +101,7 @@ TEST(BenchOptions, BothSpellingsAndTheRestIsKept) {
 }
 
 TEST(BenchOptions, SayWhatIsPossible) {
-  const auto refused = [](std::vector<std::string> arguments) { return error([&] { take_options(arguments); }); };
+  const auto refused = [](std::vector<std::string> arguments) { return message_of([&] { take_options(arguments); }); };
   EXPECT_THAT(refused({"--device=tpu"}), AllOf(HasSubstr("tpu"), HasSubstr("gpu and cpu")));
   EXPECT_THAT(refused({"--suite", "all"}),
               AllOf(HasSubstr("all"), HasSubstr("ladder, shapes, atlas, few-rows and studies")));
@@ -131,6 +122,13 @@ TEST(BenchOptions, TakesAllOfOurs) {
   EXPECT_EQ(options.sweep, "C=1:3,block=32");
   EXPECT_EQ(options.input, "x.npy");
   EXPECT_THAT(arguments, testing::IsEmpty());
+}
+
+TEST(BenchOptions, ExplainChoosesTheCpuDevice) {
+  std::vector<std::string> arguments = {"--explain"};
+  const Options options = take_options(arguments);
+  EXPECT_TRUE(options.explain);
+  EXPECT_EQ(options.device, "cpu");
 }
 
 TEST(BenchOptions, HelpIsAScreen) {

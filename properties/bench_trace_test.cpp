@@ -5,7 +5,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "benchmarks/options.hpp"
 #include "benchmarks/trace.hpp"
 #include "properties/bench_run.hpp"
 
@@ -58,8 +57,7 @@ TEST_F(BenchTrace, CountersAreATokensShareAndFinite) {
   const auto runs = run("/V6/.*block:64/");
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(error_of(runs[0]), "");
-  std::map<std::string, double> c;
-  for (const auto& [key, value] : runs[0].counters) c[key] = value;
+  const std::map<std::string, double> c(runs[0].counters.begin(), runs[0].counters.end());
   for (const auto& [key, value] : c) EXPECT_TRUE(std::isfinite(value)) << key;
   const std::map<std::string, double> want = {{"l1tex__t_requests_pipe_lsu_mem_global_op_ld", 10},
                                               {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld", 320},
@@ -124,16 +122,13 @@ TEST_F(BenchTrace, OfALargeMatrixTheFirstRowsAreTraced) {
 }
 
 TEST_F(BenchTrace, TableHoldsCountsInsteadOfTimes) {
-  std::ostringstream out;
-  TableReporter table("Fake 9000");
-  table.SetOutputStream(&out);
-  run(table, "/V6/");
-  EXPECT_THAT(out.str(), HasSubstr("100 x 300 fp32, ieee, sim, Fake 9000\n  a token: "));
-  EXPECT_THAT(out.str(), HasSubstr("\n  version block  requests sect/req  requests sect/req     bytes  x min"));
-  EXPECT_THAT(out.str(),
+  const std::string text = table("/V6/");
+  EXPECT_THAT(text, HasSubstr("100 x 300 fp32, ieee, sim, Fake 9000\n  a token: "));
+  EXPECT_THAT(text, HasSubstr("\n  version block  requests sect/req  requests sect/req     bytes  x min"));
+  EXPECT_THAT(text,
               ContainsRegex("\n  V6 +32 +10 +32.0 +10 +4.8 +11760 +4.90 +155.1 +9 +2.50 +[0-9.]+ +10.00  right too\n"));
-  for (const char* time : {"GB/s", "%copy", "x V1", "spread"}) EXPECT_THAT(out.str(), Not(HasSubstr(time)));
-  const std::string titles = out.str().substr(out.str().find("  version"));
+  for (const char* time : {"GB/s", "%copy", "x V1", "spread"}) EXPECT_THAT(text, Not(HasSubstr(time)));
+  const std::string titles = text.substr(text.find("  version"));
   EXPECT_LE(titles.find("idea"), 120u);
 }
 
@@ -164,16 +159,6 @@ TEST_F(BenchTrace, OneBlockSizeSpeaksForThoseThatAreAlike) {
                                          "--benchmark_filter=/V1/.*block:64/\n"));
   for (Trace& t : traces) t.profile.lines = {scripted().lines[1]};
   EXPECT_THAT(explain(traces), HasSubstr("nothing flagged"));
-}
-
-TEST(BenchOptions, ExplainNeedsTheCpuDevice) {
-  std::vector<std::string> arguments = {"--explain", "--benchmark_filter=V6"};
-  const Options options = take_options(arguments);
-  EXPECT_TRUE(options.explain);
-  EXPECT_EQ(options.device, "cpu");
-  EXPECT_THAT(arguments, testing::ElementsAre("--benchmark_filter=V6"));
-  arguments = {"--device=gpu", "--explain"};
-  EXPECT_THROW(take_options(arguments), UsageError);
 }
 
 }  // namespace

@@ -99,17 +99,6 @@ std::string finding(const std::string& report, const Marks& m) {
   return {};
 }
 
-// What the machine says of work, or nothing.
-template <class Work>
-std::string report_of(Work work) {
-  try {
-    work();
-  } catch (const std::runtime_error& e) {
-    return e.what();
-  }
-  return {};
-}
-
 class Cpu : public testing::TestWithParam<std::string> {};
 
 TEST_P(Cpu, is_reported) {
@@ -120,7 +109,7 @@ TEST_P(Cpu, is_reported) {
     Case c = case_of(kernel);
     c.schedule = s;
     ASSERT_EQ(kernel.unsupported(problem_of(c)), "");
-    const std::string report = report_of([&] { run(kernel, c); });
+    const std::string report = message_of([&] { run(kernel, c); });
     const std::string line = finding(report, m);
     std::string wanted = m.kind;
     for (const std::string& place : m.places) wanted += " " + place;
@@ -140,7 +129,7 @@ TEST_P(CpuClean, is_clean_and_right) {
       c.block = kernel.traits().blocks[0];
       c.schedule = seed < 2 ? kSchedules[seed] : Schedule{Schedule::Order::seeded, seed};
       std::string wrong;
-      ASSERT_EQ(report_of([&] { wrong = law("matches_reference").refute(kernel, c); }), "") << c;
+      ASSERT_EQ(message_of([&] { wrong = law("matches_reference").refute(kernel, c); }), "") << c;
       ASSERT_EQ(wrong, "") << c;
     }
 }
@@ -184,13 +173,13 @@ TEST_P(Gpu, runs) {
   SKIP_IF_UNAVAILABLE(*kernel);
   if (kernel->file() == "clean.cu") {
     const Case c = case_of(*kernel);
-    EXPECT_EQ(report_of([&] { run_exactly(*kernel, c); }), "");
+    EXPECT_EQ(message_of([&] { run_exactly(*kernel, c); }), "");
     EXPECT_EQ(law("matches_reference").refute(*kernel, c), "");
     return;
   }
   // A fault may hang the GPU or end this process's use of it.
   if (!std::getenv("SOFTMAX_RUN_FAULTS")) GTEST_SKIP() << "SOFTMAX_RUN_FAULTS is not set; analysis/sanitize.py sets it";
-  std::printf("%s\n", report_of([&] { run_exactly(*kernel, case_of(*kernel)); }).c_str());
+  std::printf("%s\n", message_of([&] { run_exactly(*kernel, case_of(*kernel)); }).c_str());
 }
 INSTANTIATE_TEST_SUITE_P(Fault, Gpu, testing::ValuesIn(names(false)), [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(NearMiss, Gpu, testing::ValuesIn(names(true)), [](const auto& info) { return info.param; });

@@ -16,16 +16,8 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* bits) {
   *bits = 0x97;
   return 0;
 }
-int nvmlDeviceGetClockInfo(void*, int which, unsigned* mhz) {
-  *mhz = which == 1 ? 1980 : which == 2 ? 3201 : 0;
-  return 0;
-}
-int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
+int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* milliwatts) {
   *milliwatts = 123456;
-  return 0;
-}
-int nvmlDeviceGetPersistenceMode(void*, unsigned* mode) {
-  *mode = 1;
   return 0;
 }
 int nvmlDeviceGetTemperature(void*, int, unsigned*) { return 3; }  // not supported

@@ -16,27 +16,14 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(GpuDriver, reasons_have_words) {
-  EXPECT_EQ(words(0), "");
-  EXPECT_EQ(words(0x04), "software power cap");
-  EXPECT_EQ(words(0x08), "hardware slowdown");
-  EXPECT_EQ(words(0x20 | 0x40), "software thermal slowdown, hardware thermal slowdown");
-  EXPECT_EQ(words(0x80), "hardware power brake");
-  EXPECT_EQ(words(0x01 | 0x02 | 0x10 | 0x100), "") << "nothing of these slows a program down";
-}
-
 TEST(GpuDriver, a_driver_answers_of_the_gpu_at_that_place) {
   const Driver driver("0000:17:00.0", SOFTMAX_FAKE_NVML);
   ASSERT_EQ(driver.unavailable(), "");
-  EXPECT_EQ(driver.throttle_reasons(), 0x84u);
+  EXPECT_EQ(driver.throttle_reasons(), 0x84u) << "the rest does not slow a program down";
   const Condition now = driver.condition();
-  EXPECT_EQ(now.sm_mhz, 1980u);
-  EXPECT_EQ(now.memory_mhz, 3201u);
-  EXPECT_EQ(now.persistent, true);
-  ASSERT_TRUE(now.watts);
-  EXPECT_NEAR(*now.watts, 123.456, 1e-9);
+  ASSERT_TRUE(now.watt_limit);
+  EXPECT_NEAR(*now.watt_limit, 123.456, 1e-9);
   EXPECT_FALSE(now.celsius) << "it refused to say";
-  EXPECT_FALSE(now.watt_limit) << "it has no such function";
 }
 
 TEST(GpuDriver, says_nothing_and_why_without_library_or_gpu) {
@@ -45,8 +32,7 @@ TEST(GpuDriver, says_nothing_and_why_without_library_or_gpu) {
   EXPECT_THAT(elsewhere.unavailable(), HasSubstr("'0000:18:00.0': Not Found"));
   for (const Driver* driver : {&nothing, &elsewhere}) {
     EXPECT_FALSE(driver->throttle_reasons());
-    EXPECT_FALSE(driver->condition().sm_mhz);
-    EXPECT_FALSE(driver->condition().persistent);
+    EXPECT_FALSE(driver->condition().watt_limit);
   }
 }
 
@@ -93,7 +79,7 @@ class GpuHere : public testing::Test {
 
 TEST_F(GpuHere, its_driver_answers_quickly) {
   ASSERT_EQ(driver().unavailable(), "");
-  EXPECT_GT(driver().condition().sm_mhz.value_or(0), 100u);
+  EXPECT_GT(driver().condition().celsius.value_or(0), 0u);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(driver().throttle_reasons());
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(20));

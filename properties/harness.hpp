@@ -1,9 +1,10 @@
 #pragma once
-// What the tests of kernels share.
+// What the tests share.
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,17 @@ inline bool gpu_required() {
 inline std::string why_not(const Kernel& kernel) {
   if (const std::string why = kernel.machine().unavailable(); !why.empty()) return why;
   return kernel.traits().cuda_only && kernel.machine().simulated() ? kernel.label() + " runs on a GPU only" : "";
+}
+
+// What `f` throws, as text; empty if it throws nothing.
+template <class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return {};
 }
 
 }  // namespace softmax::properties

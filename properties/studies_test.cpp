@@ -13,16 +13,8 @@ namespace softmax::studies {
 namespace {
 
 using bench::Workspace;
+using properties::message_of;
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return {};
-}
 
 class Study : public testing::TestWithParam<const Experiment*> {
  protected:
@@ -67,10 +59,10 @@ TEST_P(Study, would_not_pass_if_it_were_wrong) {
     if (row.variant == std::exchange(last, row.variant)) continue;
     SCOPED_TRACE(row.variant->name);
     Workspace ws = workspace(row);
-    EXPECT_THAT(error_of([&] { check(ws, row); }), HasSubstr("INCORRECT")) << "nothing was launched";
+    EXPECT_THAT(message_of([&] { check(ws, row); }), HasSubstr("INCORRECT")) << "nothing was launched";
     ws.out().poison();
     launch(ws, row);
-    ASSERT_EQ(error_of([&] { check(ws, row); }), "");
+    ASSERT_EQ(message_of([&] { check(ws, row); }), "");
     const Problem p = problem(ws, row);
     const std::int64_t outputs = GetParam()->cost(p).outputs;
     const Input in{*GetParam(), p};
@@ -80,7 +72,7 @@ TEST_P(Study, would_not_pass_if_it_were_wrong) {
       const auto off = float(want.value + std::max(2 * want.tolerance, std::fabs(want.value) * 0x1p-22));
       for (const float bad : {off == right ? 1 + right : off, NAN}) {
         p.out[i] = bad;
-        EXPECT_THAT(error_of([&] { check(ws, row); }), HasSubstr("INCORRECT: element " + std::to_string(i) + ": "));
+        EXPECT_THAT(message_of([&] { check(ws, row); }), HasSubstr("INCORRECT: element " + std::to_string(i) + ": "));
       }
       p.out[i] = right;
     }
@@ -100,7 +92,7 @@ TEST_P(Study, is_watched) {
   };
   const Row row = rows(greedy).front();
   Workspace ws = workspace(row);
-  EXPECT_NE(error_of([&] { launch(ws, row); }), "");
+  EXPECT_NE(message_of([&] { launch(ws, row); }), "");
 }
 
 std::string name_of(const Experiment* e) {
@@ -119,7 +111,6 @@ class StudyRows : public bench::BenchRun {
   std::vector<bench::Capture::Run> run(Machine& machine, const std::vector<const Experiment*>& chosen,
                                        bench::Policy policy, const std::string& filter = ".") {
     bench::Session session(machine, {});
-    session.warm_up_seconds = 0;
     session.policy = policy;
     bench::Registered registered;
     register_studies(session, registered, chosen);
@@ -178,8 +169,7 @@ TEST_F(StudyRows, have_numbers_if_they_are_right) {
   const auto runs = run(fake_, {&kDouble}, fake_.cold_start());
   ASSERT_EQ(runs.size(), 6u);
   EXPECT_EQ(runs[0].benchmark_name(), "double/right/fp32/ieee/cold/width:3/block:64/manual_time");
-  std::map<std::string, double> c;
-  for (const auto& [key, value] : runs[0].counters) c[key] = value;
+  const std::map<std::string, double> c(runs[0].counters.begin(), runs[0].counters.end());
   const std::map<std::string, double> want = {
       {"us", 1000},       {"us_min", 1000}, {"us_p25", 1000}, {"us_p75", 1000}, {"n", 50},       {"ci%", 0},
       {"us_copy", 500},   {"%copy", 50},    {"%peak", 0.8},   {"bytes", 8000},  {"GB/s", 0.008}, {"ns/op", 1e5},

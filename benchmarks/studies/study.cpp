@@ -32,7 +32,6 @@ class StudyLine final : public bench::Line {
  public:
   StudyLine(bench::Session& session, const Row& row, Mode mode, int sets)
       : Line(session, mode, sets), row_(row), cost_(row.experiment->cost(row.problem)) {}
-  double size() const override { return 8.0 * double(cost_.elements); }
 
  private:
   void prepare() override { workspace_ = &session_.workspace({1, cost_.elements}, sets_); }
@@ -217,11 +216,9 @@ void register_studies(bench::Session& session, bench::Registered& all, const std
     for (const Row& row : rows(*e))
       for (const Mode mode : e->modes) {
         const int sets = session.sets({{1, row.problem.elements}, mode});
-        const std::size_t needed = bench::Workspace::needed(machine, {1, row.problem.elements}, sets);
-        std::string name = bench::case_name(session, row.variant->name, mode, e->operation);
-        if (needed > machine.free_memory()) {
-          all.left_out.push_back(name + ": needs " + std::to_string(needed >> 20) + " MiB, " + machine.name() +
-                                 " has " + std::to_string(machine.free_memory() >> 20) + " MiB free");
+        const std::string name = bench::case_name(session, row.variant->name, mode, e->operation);
+        if (const auto why = bench::Workspace::no_room(machine, {1, row.problem.elements}, sets); !why.empty()) {
+          all.left_out.push_back(name + ": " + why);
           continue;
         }
         std::vector<std::string> names;

@@ -317,7 +317,7 @@ class Judge {
                                      {8192, 512},
                                      {8192, 128}}) {
       const Case c = dense(shape.rows, shape.cols);
-      if (!takes(c) || bench::Workspace::needed(machine_, shape) > machine_.free_memory()) continue;
+      if (!takes(c) || !bench::Workspace::no_room(machine_, shape).empty()) continue;
       observer_.doing("the time, " + to_string(c));
       Ruling ruling = begin("measured_shape", "the shape that is timed, before and after", /*example=*/true);
       const Outcome outcome = attempt(ruling.name, c, [&]() -> std::string {

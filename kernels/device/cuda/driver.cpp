@@ -7,17 +7,9 @@ namespace softmax::device::cuda {
 namespace {
 
 // NVML's own numbers: not every toolkit brings nvml.h.
-constexpr int kSuccess = 0, kSmClock = 1, kMemoryClock = 2, kGpuSensor = 0;
-
-struct Reason {
-  std::uint64_t bit;
-  const char* words;
-};
-constexpr Reason kReasons[] = {{0x04, "software power cap"},
-                               {0x08, "hardware slowdown"},
-                               {0x20, "software thermal slowdown"},
-                               {0x40, "hardware thermal slowdown"},
-                               {0x80, "hardware power brake"}};
+constexpr int kSuccess = 0, kGpuSensor = 0;
+// Software power cap, hardware slowdown, software and hardware thermal slowdown, hardware power brake.
+constexpr std::uint64_t kSlowing = 0x04 | 0x08 | 0x20 | 0x40 | 0x80;
 
 // nullptr if this library is too old, or too new, to have any of them.
 template <class Function, class... Names>
@@ -62,21 +54,14 @@ std::optional<std::uint64_t> Driver::throttle_reasons() const {
   auto bits = ask<Bits>(library_, device_, "nvmlDeviceGetCurrentClocksEventReasons");
   if (!bits) bits = ask<Bits>(library_, device_, "nvmlDeviceGetCurrentClocksThrottleReasons");  // before driver 535
   if (!bits) return {};
-  std::uint64_t slowing = 0;
-  for (const Reason& reason : kReasons) slowing |= *bits & reason.bit;
-  return slowing;
+  return *bits & kSlowing;
 }
 
 Condition Driver::condition() const {
   auto get = [this](const char* name, auto... what) { return ask<unsigned>(library_, device_, name, what...); };
-  auto watts = [](std::optional<unsigned> mw) { return mw ? std::optional(*mw * 1e-3) : std::nullopt; };
-  const auto persistent = get("nvmlDeviceGetPersistenceMode");
-  return {.sm_mhz = get("nvmlDeviceGetClockInfo", kSmClock),
-          .memory_mhz = get("nvmlDeviceGetClockInfo", kMemoryClock),
-          .celsius = get("nvmlDeviceGetTemperature", kGpuSensor),
-          .watts = watts(get("nvmlDeviceGetPowerUsage")),
-          .watt_limit = watts(get("nvmlDeviceGetEnforcedPowerLimit")),
-          .persistent = persistent ? std::optional(*persistent != 0) : std::nullopt};
+  const auto milliwatts = get("nvmlDeviceGetEnforcedPowerLimit");
+  return {.celsius = get("nvmlDeviceGetTemperature", kGpuSensor),
+          .watt_limit = milliwatts ? std::optional(*milliwatts * 1e-3) : std::nullopt};
 }
 
 const Driver& driver() {
@@ -86,13 +71,6 @@ const Driver& driver() {
     return Driver(bus_id);
   }();
   return the_driver;
-}
-
-std::string words(std::uint64_t throttle_reasons) {
-  std::string all;
-  for (const Reason& reason : kReasons)
-    if (throttle_reasons & reason.bit) all += (all.empty() ? "" : ", ") + std::string(reason.words);
-  return all;
 }
 
 }  // namespace softmax::device::cuda

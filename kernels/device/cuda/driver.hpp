@@ -9,9 +9,8 @@ namespace softmax::device::cuda {
 
 // Of this moment. What the driver does not say is absent.
 struct Condition {
-  std::optional<unsigned> sm_mhz, memory_mhz, celsius;
-  std::optional<double> watts, watt_limit;
-  std::optional<bool> persistent;  // the driver stays loaded between programs
+  std::optional<unsigned> celsius;
+  std::optional<double> watt_limit;
 };
 
 class Driver {
@@ -32,8 +31,5 @@ class Driver {
 
 // Of the GPU that this program uses. The first call loads the library.
 const Driver& driver();
-
-// "software power cap, hardware thermal slowdown"; empty without any.
-std::string words(std::uint64_t throttle_reasons);
 
 }  // namespace softmax::device::cuda

@@ -194,7 +194,7 @@ class Gpu final : public Machine {
   void* stream() const override { return timer().stream(); }
   void synchronize() override { SOFTMAX_CUDA_CHECK(cudaDeviceSynchronize()); }
   Batch time(const Work& launch, int samples, const Timing& timing) override {
-    return timer().time(launch, samples, timing, [] { return driver().throttle_reasons(); });
+    return timer().time(launch, samples, timing);
   }
   std::vector<std::pair<std::string_view, double>> hardware_counters(const std::function<void()>& launch) override {
     if (!hardware_) hardware_.emplace();

@@ -1,7 +1,9 @@
+#include "kernels/device/cuda/timer.hpp"
+
 #include <algorithm>
 #include <string>
 
-#include "kernels/device/cuda/timer.hpp"
+#include "kernels/device/cuda/driver.hpp"
 
 namespace softmax::device::cuda {
 namespace {
@@ -143,8 +145,7 @@ Timer::~Timer() { cudaStreamDestroy(stream_); }
 
 // All samples are enqueued before the first is waited for: emptying the cache, or else a kernel that waits, takes the
 // GPU longer than the host needs to enqueue the next launch, so no launch waits for the host.
-Batch Timer::time(const Work& launch, int samples, const Timing& t,
-                  const std::function<std::optional<std::uint64_t>()>& reasons) {
+Batch Timer::time(const Work& launch, int samples, const Timing& t) {
   constexpr int kAhead = 128;         // samples; a stream holds about a thousand pending commands
   constexpr double kEnqueue = 12e-6;  // the host's time for a sample
   while (int(events_.size()) < 2 * samples) events_.push_back(std::make_unique<Event>());
@@ -167,7 +168,7 @@ Batch Timer::time(const Work& launch, int samples, const Timing& t,
   stamp<<<4 * processors_, 32, 0, stream_>>>(stamps + 1);
   SOFTMAX_CUDA_CHECK(cudaGetLastError());
   Batch batch;
-  batch.throttle_reasons = reasons();
+  batch.throttle_reasons = driver().throttle_reasons();  // while the GPU is at work
   SOFTMAX_CUDA_CHECK(cudaStreamSynchronize(stream_));
   for (int i = 0; i < samples; ++i) {
     float ms = 0;

@@ -3,9 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "kernels/device/cuda/check.hpp"
@@ -28,8 +26,7 @@ class Timer {
   Timer(const Timer&) = delete;
 
   cudaStream_t stream() const { return stream_; }
-  // `reasons` is asked once a batch, while the GPU is at work.
-  Batch time(const Work&, int samples, const Timing&, const std::function<std::optional<std::uint64_t>()>& reasons);
+  Batch time(const Work&, int samples, const Timing&);
 
   void empty_cache(Flush, int sample = 0);
 
