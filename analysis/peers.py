@@ -10,7 +10,7 @@ before and after.
 
 Names say `ieee`, whatever exp and division a peer takes. A result that is wrong, or a launch that
 fails, is a row with an error; what a peer does not take is left out, with the reason. Needs torch
-and triton.
+and triton beside pandas.
 """
 
 import argparse
@@ -21,6 +21,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pandas as pd
 
 import timing
 
@@ -285,6 +287,18 @@ def measure_all(gpu, options, output, log):
             about = f"({spent:.0f} s, about {left:.0f} s left)"
             log(f"[{done}/{total}] {impl} {at}: {describe(row)} {about}")
     return bad
+
+
+def published():
+    """What others printed, a DataFrame; published.csv's columns. `gpu` may be "not named".
+
+    GB/s is added: decimal, of one read and one write, from a time or as printed.
+    """
+    frame = pd.read_csv(Path(__file__).with_name("published.csv"))
+    size = frame["dtype"].map(timing.ITEM_BYTES)
+    moved = 2 * frame["rows"] * frame["cols"] * size
+    frame["GB/s"] = frame["value"].where(frame["unit"] == "GB/s", moved / frame["value"] / 1e3)
+    return frame
 
 
 def main(arguments):
