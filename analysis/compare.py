@@ -17,8 +17,9 @@ scatter than chance explains (drift, modes, placement), less with more repetitio
   SAME       The intervals overlap; `±` is the least difference that would have shown. Or the times
              differ by less than LAUNCH and the fastest sample did not move. Or a row NEAR the copy
              moved with the copy.
-  AMBIGUOUS  A witness says otherwise, or a side is suspect, or throttled alone. Or the sides ran on
-             two cards of one model, and differ by less than CARD. Or the intervals
+  AMBIGUOUS  A witness says otherwise, or a side is suspect, or the slower side alone is throttled.
+             Or the sides differ by less than CARD, and ran on two cards of one model, or do not say
+             and are two files; or by less than SAMPLING, and are of two schemas. Or the intervals
              overlap, but ± is above COARSE (and the fastest sample does not settle it), or
              us/us_copy of a row NEAR the copy differs.
   NEW GONE   Only one side has a time.      ERROR   The new side is wrong, and has none.
@@ -32,6 +33,7 @@ import argparse
 import json
 import math
 import re
+import signal
 import sys
 from collections import Counter
 
@@ -48,7 +50,8 @@ TICK, LAUNCH = 0.032, 0.8  # µs
 WANDER = 2.5  # standard deviations
 CHANCE = 2.0  # variances of eight pieces that differ by chance alone exceed it 5 times in 100
 PIECES, SHORTEST = 8, 5  # a repetition's samples are cut into so many, of at least so many samples
-CARD = 0.03  # of the time: two cards of one model, one binary, were 2.4 % apart
+CARD = 0.03  # of the time: one binary in two sessions on H200s was up to 2.5 % apart
+SAMPLING = 0.10  # of the time: schema 1 sampled otherwise, and short launches differ by as much
 CONFIRM = 0.5  # of the difference
 NEAR = 80.0  # %copy
 COARSE = 0.05  # of the time
@@ -136,7 +139,7 @@ def side(rows):
             ratio = interval(each, ci * share * math.sqrt(2), floor)
     flags = [f for f in ("suspect", "throttled", "noisy") if any(row.get(f) == 1 for row in rows)]
     known = {"us": us, "min": least, "p25": p25, "p75": p75, "time": time, "ratio": ratio}
-    known |= {"cards": sorted({row["card"] for row in rows})}
+    known |= {f"{at}s": {row[at] for row in rows} for at in ("card", "file", "schema")}
     known |= {"copy": copy, "launch": LAUNCH / launches, "flags": flags}
     known |= {key: mid(key) for key in ("%copy", "GB/s", "sm_mhz")}
     return known | {"runs": len(rows), "sampled": bool(pairs)}
@@ -173,6 +176,7 @@ def judge(old, new):
             why.append("too noisy")
         verdict = "AMBIGUOUS" if why else "SAME"
     elif within and against(least):
+        resolution = max(resolution, launch / old["us"])
         why.append("the launch: fastest sample " + format(new["min"] - old["min"], "+.3f") + " µs")
     elif near and "us/us_copy" in moved and against(moved["us/us_copy"]) and not disjoint("ratio"):
         why.append(f"the copy moved too: {said['us/us_copy']}")
@@ -181,11 +185,15 @@ def judge(old, new):
         for name, known, other in (("old", old, new), ("new", new, old)):
             if "suspect" in known["flags"]:
                 why.append(f"{name} is suspect")
-            if "throttled" in known["flags"] and "throttled" not in other["flags"]:
+            alone = "throttled" in known["flags"] and "throttled" not in other["flags"]
+            if alone and known["us"] > other["us"]:
                 why.append(f"only {name} is throttled")
-        cards = set(old["cards"]) & set(new["cards"])
-        if abs(diff) < CARD and not cards and [""] not in (old["cards"], new["cards"]):
-            why.append("another card")
+        told = "" not in old["cards"] | new["cards"]
+        one = "cards" if told else "files"
+        if abs(diff) < CARD and not old[one] & new[one]:
+            why.append("another card" if told else "perhaps another card")
+        if abs(diff) < SAMPLING and old["schemas"] != new["schemas"]:
+            why.append("another way of sampling")
         verdict = "AMBIGUOUS" if why else "FAST" if diff < 0 else "SLOW"
     found = {"verdict": verdict, "why": ", ".join(why), "diff": diff}
     return found | {"resolution": resolution, "witnesses": moved}
@@ -386,7 +394,7 @@ def finite(value):
     """The same for JSON, null where a number is none."""
     if isinstance(value, dict):
         return {key: finite(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set)):
         return [finite(one) for one in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
@@ -489,4 +497,5 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no failure
     sys.exit(main())

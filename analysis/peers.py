@@ -22,9 +22,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
+try:
+    import pandas as pd
 
-import timing
+    import timing
+except ImportError as error:
+    sys.exit(f"peers: {error}; it wants a Python with torch, triton, pandas and numpy")
 
 ROOT = Path(__file__).resolve().parent.parent
 IMPLS = ("copy", "torch", "torch-compile", "triton", "quack", "liger", "flashinfer")

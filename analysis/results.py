@@ -119,6 +119,7 @@ def _rows(path):
     simulated = context["simulated"] == "true"
     common = {key: context[key] for key in CONTEXT}
     common |= {key: context.get(key, default) for key, default in OPTIONAL.items()}
+    common["schema"] = context["schema"]
     sidecar = context.get("samples")
     common["samples"] = relative(Path(path).with_name(sidecar)) if sidecar else ""
     for entry in benchmarks:

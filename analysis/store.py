@@ -16,7 +16,10 @@ import json
 import sys
 from pathlib import Path
 
-import jsonschema
+try:
+    import jsonschema
+except ImportError as error:
+    sys.exit(f"store: {error}; build/venv/bin/python has it, ./check makes that")
 
 import results
 

@@ -141,7 +141,8 @@ def pair(tmp_path, old, new):
         # Flags and noise.
         ({}, {"us": 4120, "suspect": 1}, "AMBIGUOUS", "new is suspect"),
         ({}, {"us": 4000, "suspect": 1}, "SAME", ""),
-        ({"throttled": 1}, {"us": 4120}, "AMBIGUOUS", "only old is throttled"),
+        ({}, {"us": 4120, "throttled": 1}, "AMBIGUOUS", "only new is throttled"),
+        ({"throttled": 1}, {"us": 4120}, "SLOW", ""),  # it was held back, and is faster all the same
         ({"throttled": 1}, {"us": 4120, "throttled": 1}, "SLOW", ""),
         ({"ci%": 4.0}, {"us": 4120, "ci%": 4.0}, "AMBIGUOUS", "too noisy"),
         ({"us": 6.3, "us_min": 5.2, "ci%": 8}, {"us": 6.6, "us_min": 5.2, "ci%": 8}, "SAME", ""),
@@ -163,7 +164,7 @@ def test_each_witness(tmp_path, old, new, verdict, why):
         (("a1", "a1"), 4080, "SLOW"),
         (("a1", "b2"), 4080, "AMBIGUOUS"),
         (("a1", "b2"), 4160, "SLOW"),
-        (("a1", None), 4080, "SLOW"),  # schema 1 does not say
+        (("a1", None), 4080, "AMBIGUOUS"),  # it does not say
     ],
 )
 def test_two_cards_of_a_model_differ(tmp_path, cards, us, verdict):
@@ -182,6 +183,22 @@ def committed(pattern):
     files = sorted(H200.glob(pattern))
     assert files, pattern
     return files[-1]
+
+
+@pytest.mark.parametrize(
+    "old, new, filtered",
+    [
+        ("*/repeat-a-*.json", "*/two-percent-*.json", "/V[27]/"),
+        ("*/study-flush-memset-*.json", "2026-11-30-9d0818c/atlas-*.json", "/V[267]/"),
+        ("2026-11-29-0fa86b5/ladder-ieee.json", "*/repeat-a-*.json", "/V[1-7]/"),
+    ],
+)
+def test_kernels_that_nobody_changed_are_neither_fast_nor_slow(old, new, filtered):
+    """Other sessions, perhaps other cards, and an older way of sampling."""
+    verdicts = Counter(
+        one["verdict"] for one in found([committed(old), committed(new), "--filter", filtered])
+    )
+    assert not verdicts["FAST"] + verdicts["SLOW"] and verdicts["SAME"], verdicts
 
 
 def test_two_runs_of_one_binary_are_the_same():

@@ -34,6 +34,8 @@ def failed(version="V7", **more):
 def write(path, rows, **context):
     """A results file; `context` overrides, None leaves a key out."""
     gpu = {"device": "NVIDIA H200", "device_id": "gpu", "simulated": "false"}
+    if context.get("schema") == "2":
+        gpu["card"] = "c0ffee00"
     build = {"schema": "1", "git_sha": "abc1234", "git_dirty": "false"}
     context = gpu | build | {"date": "2026-11-29T20:00:00+00:00", "input": "noise"} | context
     path.parent.mkdir(parents=True, exist_ok=True)
