@@ -57,25 +57,26 @@ struct Traffic {
   std::int64_t read = 0, written = 0;
 };
 
-// The block sizes a kernel takes, a literal: kernel files run no library code (device/simt/words.hpp says why).
-class Blocks {
+// A short list as a literal: kernel files run no library code (device/simt/words.hpp says why).
+template <class T>
+class List {
  public:
-  consteval Blocks(std::initializer_list<int> sizes) {
-    for (int size : sizes) sizes_[count_++] = size;
+  consteval List(std::initializer_list<T> values) {
+    for (const T& value : values) values_[count_++] = value;
   }
-  constexpr const int* begin() const { return sizes_; }
-  constexpr const int* end() const { return sizes_ + count_; }
+  constexpr const T* begin() const { return values_; }
+  constexpr const T* end() const { return values_ + count_; }
   constexpr int size() const { return count_; }
-  constexpr int operator[](int i) const { return sizes_[i]; }
+  constexpr const T& operator[](int i) const { return values_[i]; }
 
  private:
-  int sizes_[8] = {};
+  T values_[16] = {};
   int count_ = 0;
 };
 
 // Everything about a kernel that has a default. SOFTMAX_KERNEL takes them by name: `.blocks = {32}`.
 struct Traits {
-  Blocks blocks = {32, 64, 128, 256, 512, 1024};  // {0}: the kernel chooses for itself
+  List<int> blocks = {32, 64, 128, 256, 512, 1024};  // block sizes that it takes; {0}: the kernel chooses for itself
   Algorithm algorithm = Algorithm::online;
   Summation summation = Summation::unknown;
   Exp exp = Exp::expf;

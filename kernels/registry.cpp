@@ -31,7 +31,7 @@ std::vector<const Kernel*> sorted() {
   return all;
 }
 
-std::string list(const Blocks& blocks) {
+std::string list(const List<int>& blocks) {
   std::string text;
   for (int block : blocks) text += (text.empty() ? "" : ", ") + std::to_string(block);
   return text;

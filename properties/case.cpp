@@ -209,7 +209,7 @@ std::vector<float> values(const Case& c) {
 }
 
 rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<float> offsets) {
-  const Blocks& blocks = kernel.traits().blocks;
+  const List<int>& blocks = kernel.traits().blocks;
   namespace gen = rc::gen;
   // Half of the widths are any number, most of them small.
   auto cols = gen::weightedOneOf<std::int64_t>({{5, pick(column_list())}, {3, width(300)}, {2, width(9000)}});

@@ -52,7 +52,7 @@ constexpr std::int64_t kShapes[][2] = {{64, 1024}, {64, 1571}, {16, 4008}};
 
 // At the smallest block, 128, and the largest, of those that the kernel takes.
 std::vector<Launch> launches(const Kernel& kernel) {
-  const Blocks& blocks = kernel.traits().blocks;
+  const List<int>& blocks = kernel.traits().blocks;
   std::vector<Launch> all;
   for (const auto& [rows, cols] : kShapes)
     for (const int block : blocks)

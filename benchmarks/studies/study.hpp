@@ -4,8 +4,8 @@
 // literals, function pointers and C's functions (kernels/device/simt/words.hpp says why).
 
 #include <cstdint>
-#include <initializer_list>
 
+#include "kernels/kernel.hpp"
 #include "kernels/machine.hpp"
 
 namespace softmax::studies {
@@ -34,21 +34,6 @@ struct Variant {
   const char* idea = nullptr;
   void (*launch)(const Problem&) = nullptr;
   bool cuda_only = false;
-};
-
-// A short list as a literal.
-template <class T>
-class List {
- public:
-  consteval List(std::initializer_list<T> values) {
-    for (const T& value : values) values_[count_++] = value;
-  }
-  constexpr const T* begin() const { return values_; }
-  constexpr const T* end() const { return values_ + count_; }
-
- private:
-  T values_[16] = {};
-  int count_ = 0;
 };
 
 struct Axis {

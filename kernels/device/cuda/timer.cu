@@ -1,9 +1,8 @@
-#include "kernels/device/cuda/timer.hpp"
-
 #include <algorithm>
 #include <string>
 
 #include "kernels/device/cuda/driver.hpp"
+#include "kernels/device/cuda/timer.hpp"
 
 namespace softmax::device::cuda {
 namespace {
