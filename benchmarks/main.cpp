@@ -212,7 +212,9 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   const Wanted wanted = bench::wanted(options, machine, session.input().file_shape());
   session.flush = wanted.flush;
   session.profile = options.profile;
-  session.metrics = options.metrics;
+  session.metrics = options.metrics && !machine.simulated();
+  if (machine.simulated() && (options.suite == Suite::atlas || options.suite == Suite::few_rows))
+    note("--suite=" + wanted.suite + ": the CPU device counts at small stand-ins; those shapes are a GPU's");
 
   std::vector<const Kernel*> measured(kernels().begin(), kernels().end());
   if (!machine.simulated()) {
@@ -232,8 +234,10 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   const auto matches = name_filter(benchmark::GetBenchmarkFilter());
   const auto count = std::ranges::count_if(registered.cases, [&](const auto& c) { return matches(c->name); });
   if (count == 0) {
-    note("nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
-         std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
+    note(registered.cases.empty() ? "every benchmark was left out"
+                                  : "nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
+                                        std::to_string(registered.cases.size()) +
+                                        " benchmarks exist, see --benchmark_list_tests=true");
     return 1;
   }
   constexpr std::int64_t kMost = 10000;  // hours; and the library's time to list them grows with their square

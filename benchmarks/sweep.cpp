@@ -67,7 +67,7 @@ void add_numbers(const std::string& text, const std::string& where, std::vector<
   if (first > last) refuse(where, "an empty range");
   for (std::int64_t value = first;;) {
     to.push_back(value);
-    if (to.size() > kMost) refuse(where, "more than " + std::to_string(kMost) + " values");
+    if (to.size() > kMost) refuse(where, "more than " + std::to_string(kMost) + " values; a:b steps by 1, a:b:x2 doubles");
     if (times ? value > last / step : value > last - step) return;
     value = times ? value * step : value + step;
   }
@@ -126,7 +126,7 @@ Sweep parse_sweep(const std::string& text, const SweepOn& on) {
     if (on.shape.file && axes.has(axis)) refuse(axis, "--input's file has its shape; axes with it: block, mode, flush");
   if (axes.has("N") && axes.has("MiB")) refuse("N and MiB", "exclude each other: MiB is N * C * 4 bytes");
   for (const char* axis : {"mode", "flush"})
-    if (on.simulated && axes.has(axis)) refuse(axis, "the CPU device has no cache and no graphs, and one mode, sim");
+    if (on.simulated && axes.has(axis)) refuse(axis, "is a GPU's; the CPU device has no cache and no graphs, and one mode, sim");
   axes.words("dtype", {0}, +[](int) { return std::string_view("fp32"); });  // at present
 
   const auto modes = axes.words("mode", {Mode::cold, Mode::hot, Mode::graph, Mode::graph_hot}, name);
