@@ -48,6 +48,13 @@ in_out '^softmax/V1/fp32/ieee/sim/N:32/C:1571/block:32/manual_time$'
 rows=$("$bench" --device=cpu --benchmark_list_tests --benchmark_filter=V6 2>/dev/null | wc -l)
 [ "$rows" -ge 1 ] && [ "$rows" -le 12 ] || complain "--benchmark_filter=V6 is $rows rows, not 1 to 12"
 
+for time in nan -1 1e300; do
+  check 'endless' 2 --device=cpu --benchmark_filter=/V6/ --benchmark_min_time=$time
+  in_err '0 to 3600 seconds'
+done
+"$bench" --device=cpu --benchmark_filter=/V6/ --benchmark_out="$tmp/pipe.json" 2>"$tmp/err" | head -n 1 >"$tmp/out"
+python3 -m json.tool "$tmp/pipe.json" >/dev/null || complain 'a reader that goes away spoils the result file'
+
 check 'nothing matches' 1 --device=cpu --benchmark_filter=nothing
 in_err 'nothing matches --benchmark_filter=nothing; [0-9]+ benchmarks exist'
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <iterator>
 
 namespace softmax::bench {
 namespace {
@@ -9,8 +10,8 @@ namespace {
 std::atomic<int> caught = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // a handler may do no more
 
-constexpr int kSignals[] = {SIGINT, SIGTERM};
-struct sigaction before[2];
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+struct sigaction before[std::size(kSignals)], before_pipe;
 
 void on_signal(int signal) {
   if (caught != 0) {
@@ -27,14 +28,19 @@ Signals::Signals() {
   struct sigaction ours {};
   ours.sa_handler = on_signal;
   ours.sa_flags = SA_RESTART;
-  for (int i = 0; i < 2; ++i) {
+  // A reader that has gone is an error of writing, not the end: the result file is still to be closed.
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &before_pipe);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], nullptr, &before[i]);
     if (before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &ours, nullptr);
   }
 }
 
 Signals::~Signals() {
-  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before[i], nullptr);
+  sigaction(SIGPIPE, &before_pipe, nullptr);
   caught = 0;
 }
 

@@ -79,6 +79,11 @@ void refuse_odd_values(const std::vector<std::string>& arguments) {
   const std::string value = flag_value(arguments, "benchmark_repetitions");
   const bool zero = !value.empty() && value.find_first_not_of('0') == std::string::npos;
   if (zero || value.starts_with("-")) throw UsageError("--benchmark_repetitions=" + value + ": at least 1");
+  // "0.5", "0.5s" or, of a newer library, "100x"; it would measure a kernel for ever without a word.
+  const std::string time = flag_value(arguments, "benchmark_min_time");
+  const double seconds = std::strtod(time.c_str(), nullptr);
+  if (!(seconds >= 0 && seconds <= 3600) && !time.ends_with('x'))
+    throw UsageError("--benchmark_min_time=" + time + ": 0 to 3600 seconds");
 }
 
 // Lets the library parse its flags. The stop rule is ours (measure.hpp): a minimal time of 0 makes the library take
@@ -234,10 +239,10 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   const auto matches = name_filter(benchmark::GetBenchmarkFilter());
   const auto count = std::ranges::count_if(registered.cases, [&](const auto& c) { return matches(c->name); });
   if (count == 0) {
-    note(registered.cases.empty() ? "every benchmark was left out"
-                                  : "nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
-                                        std::to_string(registered.cases.size()) +
-                                        " benchmarks exist, see --benchmark_list_tests=true");
+    note(registered.cases.empty()
+             ? "every benchmark was left out"
+             : "nothing matches --benchmark_filter=" + benchmark::GetBenchmarkFilter() + "; " +
+                   std::to_string(registered.cases.size()) + " benchmarks exist, see --benchmark_list_tests=true");
     return 1;
   }
   constexpr std::int64_t kMost = 10000;  // hours; and the library's time to list them grows with their square

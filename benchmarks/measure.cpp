@@ -119,7 +119,8 @@ Measured measure(Machine& machine, const Work& work, const Work& copy, Timing ti
   struct {
     std::int64_t n = 0;
     double ci = std::numeric_limits<double>::infinity();
-  } mark;  // where the interval was last looked at
+    int level = 0;  // how often in a row it had not narrowed
+  } mark;           // where the interval was last looked at
   const double start = p.now();
   for (;;) {
     const auto n = std::int64_t(m.samples.size());
@@ -148,8 +149,9 @@ Measured measure(Machine& machine, const Work& work, const Work& copy, Timing ti
     if (have >= p.samples) {
       done |= m.work.ci_percent <= p.ci_percent;
       if (have >= 2 * mark.n) {
-        done |= m.work.ci_percent > p.plateau * mark.ci;
-        mark = {have, m.work.ci_percent};
+        mark.level = m.work.ci_percent > p.plateau * mark.ci ? mark.level + 1 : 0;
+        done |= mark.level == 2;  // once is chance, one time in ten
+        mark = {have, m.work.ci_percent, mark.level};
       }
     }
     if (done) break;
@@ -161,7 +163,8 @@ Measured measure(Machine& machine, const Work& work, const Work& copy, Timing ti
   const double highest = machine.sm_clock_max();
   m.throttled = m.throttle_reasons.value_or(0) != 0 || (m.sm_hz > 0 && m.sm_hz < p.slow_clock * highest);
   m.suspect = (copy && m.work.median * p.impossible < m.copy.median) ||
-              std::any_of(m.samples.begin(), m.samples.end(), [](double s) { return !(s > 0); });
+              std::ranges::any_of(m.samples, [](double s) { return !(s > 0); }) ||
+              std::ranges::any_of(m.copy_samples, [](double s) { return !(s > 0); });
   return m;
 }
 

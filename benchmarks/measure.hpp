@@ -31,9 +31,10 @@ struct Policy {
 
   int samples = 50;         // at least, while the cap allows
   double ci_percent = 0.5;  // and until the median is known this well,
-  double plateau = 0.9;  // or twice the samples leave more than this of its interval: then noise is no sampling error,
-  double cap_seconds = 1;      // or this much time has passed; with at least
-  int floor = 5;               // this many
+  double plateau = 0.9;     // or twice the samples leave more than this of its interval, twice in a row (noise is then
+                            // hardly sampling error),
+  double cap_seconds = 1;   // or this much time has passed; with at least
+  int floor = 5;            // this many
   double batch_seconds = 0.2;  // a batch is cut so that it takes about this long
 
   // A graph's replay takes at least this long, so that what starts it is little beside it; and it has at least so many

@@ -81,7 +81,7 @@ Measured Session::time_copy(Workspace& ws, Mode mode, std::int64_t at_least) {
 std::string Session::differing_set(const Workspace& ws) {
   const auto bytes = std::size_t(ws.shape().bytes() / 2);
   for (int set = 1; set < ws.sets(); ++set)
-    if (!ws.machine().equal(ws.out(0), ws.out(set), bytes))
+    if (!ws.machine().equal(ws.out(0), ws.out(set), bytes) || !ws.machine().equal(ws.in(0), ws.in(set), bytes))
       return "set " + std::to_string(set) + " of " + std::to_string(ws.sets()) + " differs from set 0";
   return {};
 }

@@ -103,9 +103,9 @@ TEST_F(BenchStopRule, TwoModesAreAPlateauThatNoTimeCures) {
   machine.script = [](int i) { return i % 2 ? 1e-4 : 2e-4; };
   const Measured m = run();
   EXPECT_TRUE(m.noisy);
-  EXPECT_GE(m.work.n, 100);
-  EXPECT_LT(m.work.n, 200);
-  EXPECT_LT(machine.clock, 0.05);
+  EXPECT_GE(m.work.n, 200);
+  EXPECT_LT(m.work.n, 2000);
+  EXPECT_LT(machine.clock, 0.5);
   EXPECT_EQ(m.work.min, 1e-4);  // nothing is dropped
   EXPECT_EQ(m.samples.size(), std::size_t(m.work.n));
 }
@@ -114,7 +114,7 @@ TEST_F(BenchStopRule, DriftIsAPlateauToo) {
   machine.script = [](int i) { return 1e-4 * (1 + 0.001 * i); };
   const Measured m = run();
   EXPECT_TRUE(m.noisy);
-  EXPECT_LT(m.work.n, 400);
+  EXPECT_LT(m.work.n, 800);
 }
 
 TEST_F(BenchStopRule, AFewStragglersDoNotMatterAndAreKept) {

@@ -122,6 +122,21 @@ class StudyRows : public bench::BenchRun {
   }
 };
 
+// At the sizes of a GPU, which no other test here has: a walk that ends where it began could not be told from none.
+TEST(StudyLatency, walks_end_elsewhere_than_they_began) {
+  int walks = 0;
+  for (const Experiment* e : experiments())
+    if (std::string_view(e->operation) == "latency" && e->axes[0].name)
+      for (const std::int64_t set : e->axes[0].values) {
+        Problem p;
+        p.arg[0] = set;
+        p.elements = e->cost(p).elements;
+        EXPECT_NE(e->expected({*e, p}, 0, p).value, 0) << set;
+        ++walks;
+      }
+  EXPECT_GT(walks, 10);
+}
+
 TEST_F(StudyRows, have_names_of_the_grammar_and_say_what_they_are_of) {
   Machine& cpu = *machines().back();
   ASSERT_TRUE(cpu.simulated());

@@ -63,6 +63,9 @@ Want max(const Input& in, std::int64_t i, const Problem& p) { return {double(in(
 
 SOFTMAX_STUDY("reduce-max",
               .variants = {{"shuffle", "five shuffles", launch<Shuffle>},
-                           {"redux", "__reduce_max_sync on integers of the floats' order", launch<Redux>}},
+                           {.name = "redux",
+                            .idea = "__reduce_max_sync on integers of the floats' order",
+                            .launch = launch<Redux>,
+                            .capability = 80}},
               .axes = {{"chains", {1, 4}}}, .blocks = {32, 1024}, .modes = {softmax::Mode::hot}, .cost = cost,
               .expected = max, .word = word)

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <stdexcept>
 
@@ -26,6 +27,13 @@ void wrong(std::int64_t index, double got, const Want& want) {
   std::snprintf(line, sizeof line, "INCORRECT: element %lld: got %.9g, expected %.9g, tolerance %.3g",
                 static_cast<long long>(index), std::isnan(got) ? double(NAN) : got, want.value, want.tolerance);
   throw std::runtime_error(line);
+}
+
+// 90 of "9.0"
+int capability(const Machine& machine) {
+  for (const auto& [key, value] : machine.properties())
+    if (key == "cc") return int(std::lround(10 * std::atof(value.c_str())));
+  return 0;
 }
 
 class StudyLine final : public bench::Line {
@@ -210,10 +218,16 @@ void register_studies(bench::Session& session, bench::Registered& all, const std
   Machine& machine = session.machine();
   for (const Experiment* e : chosen) {
     if (&e->machine() != &machine) continue;
-    for (const Variant& variant : e->variants)
-      if (variant.cuda_only && machine.simulated())
-        all.left_out.push_back(std::string(e->operation) + "/" + variant.name + " runs on a GPU only");
-    for (const Row& row : rows(*e))
+    const auto too_old = [&](const Variant& v) { return !machine.simulated() && v.capability > capability(machine); };
+    for (const Variant& variant : e->variants) {
+      const std::string name = std::string(e->operation) + "/" + variant.name;
+      if (variant.cuda_only && machine.simulated()) all.left_out.push_back(name + " runs on a GPU only");
+      if (too_old(variant))
+        all.left_out.push_back(name + " needs compute capability " + std::to_string(variant.capability / 10) + "." +
+                               std::to_string(variant.capability % 10));
+    }
+    for (const Row& row : rows(*e)) {
+      if (too_old(*row.variant)) continue;
       for (const Mode mode : e->modes) {
         const int sets = session.sets({{1, row.problem.elements}, mode});
         const std::string name = bench::case_name(session, row.variant->name, mode, e->operation);
@@ -232,6 +246,7 @@ void register_studies(bench::Session& session, bench::Registered& all, const std
         values.push_back(row.problem.block);
         add(all, std::make_unique<StudyLine>(session, row, mode, sets), name, names, values);
       }
+    }
   }
 }
 

@@ -34,6 +34,7 @@ struct Variant {
   const char* idea = nullptr;
   void (*launch)(const Problem&) = nullptr;
   bool cuda_only = false;
+  int capability = 0;  // the least, 80 for sm_80
 };
 
 struct Axis {

@@ -87,18 +87,24 @@ class Graph {
       cudaGetLastError();
       throw;
     }
-    SOFTMAX_CUDA_CHECK(cudaStreamEndCapture(stream, &graph_));
-    SOFTMAX_CUDA_CHECK(cudaGraphInstantiate(&exec_, graph_, 0));
-    SOFTMAX_CUDA_CHECK(cudaGraphUpload(exec_, stream));
+    try {
+      SOFTMAX_CUDA_CHECK(cudaStreamEndCapture(stream, &graph_));
+      SOFTMAX_CUDA_CHECK(cudaGraphInstantiate(&exec_, graph_, 0));
+      SOFTMAX_CUDA_CHECK(cudaGraphUpload(exec_, stream));
+    } catch (...) {
+      destroy();
+      throw;
+    }
   }
-  ~Graph() {
-    if (exec_) cudaGraphExecDestroy(exec_);
-    if (graph_) cudaGraphDestroy(graph_);
-  }
+  ~Graph() { destroy(); }
   Graph(const Graph&) = delete;
   void launch(cudaStream_t stream) { SOFTMAX_CUDA_CHECK(cudaGraphLaunch(exec_, stream)); }
 
  private:
+  void destroy() {
+    if (exec_) cudaGraphExecDestroy(exec_);
+    if (graph_) cudaGraphDestroy(graph_);
+  }
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t exec_ = nullptr;
 };
@@ -145,8 +151,9 @@ Timer::~Timer() { cudaStreamDestroy(stream_); }
 // All samples are enqueued before the first is waited for: emptying the cache, or else a kernel that waits, takes the
 // GPU longer than the host needs to enqueue the next launch, so no launch waits for the host.
 Batch Timer::time(const Work& launch, int samples, const Timing& t) {
-  constexpr int kAhead = 128;         // samples; a stream holds about a thousand pending commands
-  constexpr double kEnqueue = 12e-6;  // the host's time for a sample
+  constexpr int kAhead = 128;              // samples; a stream holds about a thousand pending commands
+  constexpr std::size_t kLong = 64 << 20;  // of a flush: tens of microseconds
+  constexpr double kEnqueue = 12e-6;       // the host's time for a sample
   while (int(events_.size()) < 2 * samples) events_.push_back(std::make_unique<Event>());
   const bool in_graph = t.mode == Mode::graph || t.mode == Mode::graph_hot;
   const bool flushed = t.mode == Mode::cold && t.flush != Flush::none;
@@ -156,10 +163,12 @@ Batch Timer::time(const Work& launch, int samples, const Timing& t) {
     graph->launch(stream_);  // not timed: the first replay of a graph is slower, and the host gets ahead
   }
   auto* const stamps = static_cast<Stamp*>(stamps_.get());
+  SOFTMAX_CUDA_CHECK(cudaMemsetAsync(stamps, 0, 2 * sizeof(Stamp), stream_));  // nobody need be on multiprocessor 0
   stamp<<<4 * processors_, 32, 0, stream_>>>(stamps);
   for (int i = 0; i < samples; ++i) {
     if (flushed) empty_cache(t.flush, i);
-    if (!in_graph && !flushed && i % kAhead == 0) hold(kEnqueue * std::min(kAhead, samples - i));
+    if (!in_graph && (!flushed || flush_bytes_ < kLong) && i % kAhead == 0)
+      hold(kEnqueue * std::min(kAhead, samples - i));
     SOFTMAX_CUDA_CHECK(cudaEventRecord(events_[std::size_t(2 * i)]->event, stream_));
     graph ? graph->launch(stream_) : launch(0);
     SOFTMAX_CUDA_CHECK(cudaEventRecord(events_[std::size_t(2 * i + 1)]->event, stream_));
@@ -178,7 +187,7 @@ Batch Timer::time(const Work& launch, int samples, const Timing& t) {
   Stamp at[2] = {};
   SOFTMAX_CUDA_CHECK(cudaMemcpy(at, stamps, sizeof at, cudaMemcpyDeviceToHost));
   // The timer ticks once a microsecond.
-  if (at[1].ns > at[0].ns + 200'000 && at[1].cycles > at[0].cycles) {
+  if (at[0].ns > 0 && at[1].ns > at[0].ns + 200'000 && at[1].cycles > at[0].cycles) {
     batch.sm_cycles = double(at[1].cycles - at[0].cycles);
     batch.sm_seconds = double(at[1].ns - at[0].ns) * 1e-9;
   }
