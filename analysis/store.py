@@ -98,7 +98,8 @@ def survey(top):
         entered = {line["path"]: line for line in reader if reader.fieldnames == INDEX}
     except (UnicodeError, csv.Error) as error:
         raise results.ResultsError(f"{results.relative(file)}: {error}") from error
-    if reader.fieldnames != INDEX or any(set(line) != set(INDEX) for line in entered.values()):
+    ragged = any(None in (*line, *line.values()) for line in entered.values())
+    if reader.fieldnames != INDEX or ragged:
         raise results.ResultsError(f"{results.relative(file)}: want columns {','.join(INDEX)}")
     new, wrong = [], []
     for path in sorted(path for path in top.rglob("*") if path.is_file()):

@@ -159,8 +159,8 @@ def test_four_lines_of_pandas_plot_a_file(tmp_path, monkeypatch):
         ("graph-hot", None, 1, 32),
         ("graph", None, 3, 33),
         ("graph-hot", 1e-4, 1, 32),  # long enough
-        ("graph-hot", 4e-6, 1, 125),  # 0.5 ms
-        ("graph", 4e-6, 3, 126),
+        ("graph-hot", 2**-18, 1, 132),  # 0.5 ms
+        ("graph", 2**-17, 3, 66),
         ("graph", 0.05, 3, 6),  # 0.25 s
         ("graph", 3.0, 3, 3),
         ("graph", 0.0, 3, 3),  # the clock saw nothing

@@ -415,7 +415,7 @@ def test_a_filter_that_is_none(tmp_path, capsys, text):
 
 def test_what_cannot_be_read_or_written_is_said(tmp_path):
     def ends(out=subprocess.PIPE, **entry):
-        path = write(tmp_path / "x.json", [row(**entry)], **{"roof_copy_GB/s": "0"})
+        path = write(tmp_path / "x.json", [row() | entry], **{"roof_copy_GB/s": "0"})
         old = write(tmp_path / "y.json", [row()], **{"roof_copy_GB/s": "4250"})
         command = [sys.executable, compare.__file__, path, old]
         return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
