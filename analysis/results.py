@@ -26,7 +26,7 @@ NAME = re.compile(
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
     r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
-SIDECAR = re.compile(r"[^/\0\ud800-\udfff]+\.samples\.f32")  # a name, never a path
+SIDECAR = re.compile(r"[^/\0]+\.samples\.f32")  # a name, never a path
 POSITIVE = ("us", "us_p25", "us_p75", "us/token", "%copy", "us_copy", "%peak", "sm_mhz", "n", "nodes")
 LEAST_0 = ("ci%", "samples_at")
 TEXT = ("name", "label", "op", "version", "dtype", "math", "mode", "error")
@@ -103,6 +103,8 @@ def read(path):
     try:
         text = Path(path).read_text(encoding="utf-8")
         data = json.loads(text, parse_constant=number, parse_float=number, parse_int=number)
+        if "\\u" in text:  # half a surrogate pair can be written nowhere
+            json.dumps(data, ensure_ascii=False).encode()
     except OSError as error:
         raise ResultsError(f"{relative(path)}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -68,7 +68,8 @@ def test_simulated_times_are_out_unless_asked(tmp_path):
         ({"simulated": "true"}, [row()], "simulated: true"),
         ({}, [{"name": row()["name"]}], "no counter us"),
         *(({"samples": bad}, [row()], "context samples")
-          for bad in ("../x", ".", "..", "/dev/zero", 5, "a\0.samples.f32", "\ud800.samples.f32")),
+          for bad in ("../x", ".", "..", "/dev/zero", 5, "a\0.samples.f32")),
+        ({"driver": "\ud800"}, [row()], "not JSON: 'utf-8' codec can't encode"),
         *(({key: bad}, [row()], f"context {key}: {bad!r} is no text")
           for key in ("schema", "device", "flush", "input", "card", "simulated")
           for bad in ([], 5)),
