@@ -366,7 +366,8 @@ def main(argv=None):
                         help="the second against the first, of NEW (default: OLD) and OLD")
     parser.add_argument("--each-block", action="store_true",
                         help="with --versions: block by block, not each at its fastest")
-    parser.add_argument("--filter", type=regex, default="", metavar="REGEX", help="of the rows' names")
+    parser.add_argument("--filter", type=regex, default="", metavar="REGEX",
+                        help="of the rows' names")
     parser.add_argument("--fail-on", type=limits, default={}, metavar="WORD[:N%],...",
                         help="exit 1 if a row has this verdict, by more than N %%")
     parser.add_argument("--force", action="store_true", help="compare what is not comparable")

@@ -27,7 +27,8 @@ NAME = re.compile(
     r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
 SIDECAR = re.compile(r"[^/\0]+\.samples\.f32")  # a name, never a path
-POSITIVE = ("us", "us_p25", "us_p75", "us/token", "%copy", "us_copy", "%peak", "sm_mhz", "n", "nodes")
+POSITIVE = ("us", "us_p25", "us_p75", "us/token", "%copy", "us_copy", "%peak", "sm_mhz")
+POSITIVE += ("n", "nodes")
 LEAST_0 = ("ci%", "samples_at")
 TEXT = ("name", "label", "op", "version", "dtype", "math", "mode", "error")
 ON_FILE = re.compile(r" @ (.+)$")  # the label of a row whose data are a file's
@@ -161,7 +162,9 @@ def _refuse(row, named):
             continue  # the arguments of a study are free
         elif isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(f"'{row['name']}': {key}: {value!r:.40} is no number")
-        elif "error" not in row and (key in POSITIVE and value <= 0 or key in LEAST_0 and value < 0):
+        elif "error" in row:
+            continue
+        elif key in POSITIVE and value <= 0 or key in LEAST_0 and value < 0:
             raise ValueError(f"'{row['name']}': {key}: {value} is too small")
 
 

@@ -389,7 +389,8 @@ def test_the_index_takes_no_file_of_lost_samples_and_every_depth(tmp_path, capsy
     for left in (whole[:-1], whole[:60], None):
         sidecar.unlink() if left is None else sidecar.write_bytes(left)
         assert store.main(arguments) == 1
-        assert f"b.samples.f32: {len(left or b'')} bytes, its rows want 120" in capsys.readouterr().out
+        said = f"b.samples.f32: {len(left or b'')} bytes, its rows want 120"
+        assert said in capsys.readouterr().out
         index = tmp_path / "index.csv"
         assert not index.exists() or "b.json" not in index.read_text()
     index.unlink(missing_ok=True)
@@ -414,7 +415,9 @@ def test_the_index_is_replaced_whole(tmp_path, monkeypatch):
     assert (tmp_path / "index.csv").read_text() == before
 
 
-@pytest.mark.parametrize("index", [b"\xff\xfe", b"a\n", ",".join(store.INDEX).encode() + b"\na,b\n"])
+@pytest.mark.parametrize(
+    "index", [b"\xff\xfe", b"a\n", ",".join(store.INDEX).encode() + b"\na,b\n"]
+)
 def test_an_index_that_is_none(tmp_path, capsys, index):
     (tmp_path / "index.csv").write_bytes(index)
     assert store.main(["--results", str(tmp_path)]) == 2

@@ -126,7 +126,9 @@ def rotation(mode, set_bytes, cache_bytes, seconds=None):
     slots = 1
     if mode == "graph":
         if set_bytes < 1 << 16:
-            raise ValueError(f"a set of {set_bytes} bytes is too small to rotate, 65536 are the least")
+            raise ValueError(
+                f"a set of {set_bytes} bytes is too small to rotate, 65536 are the least"
+            )
         slots = max(2, math.ceil(3 * cache_bytes / set_bytes))
     wanted = LAUNCHES
     if seconds is not None:
