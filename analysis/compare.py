@@ -39,6 +39,7 @@ from collections import Counter
 
 import numpy as np
 
+import match
 import results
 from tables import DASH, table
 
@@ -63,9 +64,6 @@ COUNT = re.compile(
     r"(l1tex|smsp)__\w+|atomics|barriers|shuffles|votes|instructions|partial_requests"
     r"|redundant_load_bytes|bytes_transferred"
 )
-# Context that differs between any two runs and explains nothing.
-IDLE = set("date load_avg caches executable command_line samples host_name mhz_per_cpu".split())
-NAMED = ("op", "version", "dtype", "math", "mode")
 
 
 def interval(runs, ci, floor):
@@ -78,10 +76,8 @@ def interval(runs, ci, floor):
     pooled = np.sort(np.concatenate(runs))
     middle = float(np.median(pooled))
     if ci is None:
-        reach = NORMAL / 2 * math.sqrt(len(pooled))
-        first = max(0, math.floor(len(pooled) / 2 - reach))
-        last = min(len(pooled) - 1, math.ceil(len(pooled) / 2 + reach) - 1)
-        down, up = middle - pooled[first], pooled[max(first, last)] - middle
+        rank = max(1, math.floor((len(pooled) - NORMAL * math.sqrt(len(pooled))) / 2))
+        down, up = middle - pooled[rank - 1], pooled[-rank] - middle
     else:
         down = up = ci / math.sqrt(n)
     pieces = [
@@ -199,115 +195,11 @@ def judge(old, new):
     return found | {"resolution": resolution, "witnesses": moved}
 
 
-# Reading and matching.
-
-
-def read(path):
-    """A file or folder -> (rows as dicts, contexts, simulated). Raises ResultsError."""
-    contexts = [results.read(file)[0] for file in results.files(path)]
-    simulated = all(c["simulated"] == "true" for c in contexts)
-    frame = results.load(path, simulated=simulated, op=None)
-    contexts = [c for c in contexts if (c["simulated"] == "true") == simulated]
-    return frame.to_dict("records"), contexts, simulated
-
-
-def key(row, drop):
-    """What two rows must share to be compared, as a dict without the columns of `drop`."""
-    named = results.parse_name(row["name"]) | {"input": row["input"]}
-    return {column: named[column] for column in named if column not in (*drop, "number")}
-
-
-def values(rows, column):
-    if column == "simulated":
-        return {"simulated" if row[column] else "measured" for row in rows}
-    return {row[column] for row in rows if column != "flush" or row["mode"] == "cold"}
-
-
-def refusals(old, new):
-    """({column: "old values against new values"} that must not differ, columns of no overlap)."""
-    found, apart = {}, []
-    for column in ("device", "simulated", "flush", "math", "mode"):
-        a, b = values(old, column), values(new, column)
-        if column in ("math", "mode"):
-            if not a or not b or a & b:
-                continue
-            apart.append(column)
-        elif len(a | b) < 2:
-            continue
-        found[column] = " against ".join(f"'{', '.join(sorted(each))}'" for each in (a, b))
-    return found, apart
-
-
-def differences(old, new):
-    """Lines: what else the contexts say that is not the same on both sides."""
-    lines = []
-    for name in sorted({name for c in old + new for name in c} - IDLE):
-        a, b = (sorted({str(c.get(name, "none")) for c in each}) for each in (old, new))
-        if a == b:
-            continue
-        if name.startswith("roof_") or name == "launch_floor_us":
-            try:
-                if abs(float(b[0]) / float(a[0]) - 1) < 0.02:
-                    continue
-            except ValueError:
-                pass
-        lines.append(f"  {name}: {', '.join(a)} -> {', '.join(b)}")
-    return lines
-
-
-def group(rows, drop):
-    """Rows by key: {frozen key: rows}, in their order."""
-    found = {}
-    for row in rows:
-        found.setdefault(tuple(sorted(key(row, drop).items())), []).append(row)
-    return found
-
-
-def fastest(groups):
-    """Of groups that differ in `block` alone, that of the least median; rows in error come last."""
-
-    def median(rows):
-        return math.inf if any(r["error"] for r in rows) else np.median([r["us"] for r in rows])
-
-    found = {}
-    for at, rows in groups.items():
-        found.setdefault(tuple(pair for pair in at if pair[0] != "block"), []).append(rows)
-    return {at: min(each, key=median) for at, each in found.items()}
+# Pairs of rows.
 
 
 def timed(rows):
     return bool(rows) and not any(row["error"] for row in rows)
-
-
-def words(named):
-    """A key as a reader sees it: softmax V6 fp32 ieee cold N:8192 C:50257 block:32."""
-    named = {c: v for c, v in named.items() if (c, v) != ("input", "noise")}
-    return " ".join(v if c in (*NAMED, "input") else f"{c}:{v}" for c, v in named.items())
-
-
-def label(a, b, shared):
-    """How a row is called: without what all rows share, and 'old -> new' where the two differ."""
-    a, b = (key(rows[0], ()) if rows else None for rows in (a or b, b or a))
-    same = {c: v for c, v in a.items() if c not in shared and b.get(c) == v}
-    sides = [words({c: v for c, v in each.items() if c not in shared and c not in same})
-             for each in (a, b)]
-    return " ".join(filter(None, [words(same), " → ".join(sides) if any(sides) else ""]))
-
-
-def match(old, new, drop, only_fastest):
-    """[(old rows or [], new rows or [])], in their order; behind, those that only one side has."""
-    a, b = group(old, drop), group(new, drop)
-    if only_fastest:
-        a, b = fastest(a), fastest(b)
-    pairs = [(a.get(at, []), b.get(at, [])) for at in dict.fromkeys([*a, *b])]
-    return sorted(pairs, key=lambda pair: not all(pair))
-
-
-def constants(pairs):
-    """{column: value} of what all rows share, for the heading."""
-    named = [key(rows[0], ()) for pair in pairs for rows in pair if rows]
-    first = named[0].items()
-    return {c: v for c, v in first if c != "version" and all(each.get(c) == v for each in named)}
 
 
 def presence(a, b):
@@ -413,12 +305,19 @@ def limits(text):
     return found
 
 
+def regex(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}': {error}") from error
+
+
 def compare(args):
     """-> (heading lines, findings, whether they are of counts). Raises ResultsError."""
-    old, old_contexts, simulated = read(args.old)
-    new, new_contexts, new_simulated = read(args.new) if args.new else (
+    old, old_contexts, simulated = match.read(args.old)
+    new, new_contexts, new_simulated = match.read(args.new) if args.new else (
         old, old_contexts, simulated)
-    refused, apart = refusals(old, new)
+    refused, apart = match.refusals(old, new)
     if refused and not args.force:
         said = "; ".join(f"{column}: {what}" for column, what in refused.items())
         raise results.ResultsError(f"not comparable: {said} (--force compares nevertheless)")
@@ -431,23 +330,22 @@ def compare(args):
         old = [row for row in old if row["version"] == args.versions[0]]
         new = [row for row in new if row["version"] == args.versions[1]]
         drop.add("version")
-    wanted = re.compile(args.filter)
-    old, new = ([row for row in rows if wanted.search(row["name"])] for rows in (old, new))
+    old, new = ([row for row in rows if args.filter.search(row["name"])] for rows in (old, new))
     counted = simulated or new_simulated
-    pairs = match(old, new, drop, args.versions and not args.each_block and not counted)
+    pairs = match.pairs(old, new, drop, args.versions and not args.each_block and not counted)
     if not any(a and b for a, b in pairs):
         names = " and ".join(f"'{rows[0]['name']}'" if rows else "none" for rows in (old, new))
         raise results.ResultsError(f"no row of the one side is in the other: {names} begin them")
-    shared = constants(pairs)
+    shared = match.constants(pairs)
     findings = []
     for a, b in pairs:
-        name = label(a, b, shared)
+        name = match.label(a, b, shared)
         findings += [{"row": name} | one for one in (counts if counted else times)(a, b)]
     if counted and not findings:
         raise results.ResultsError("simulated: times say nothing, and there are no counts")
     lines = [f"old: {args.old}", f"new: {args.new or args.old}"]
     lines += [f"FORCED, not comparable: {c}: {what}" for c, what in refused.items()]
-    if told := differences(old_contexts, new_contexts):
+    if told := match.differences(old_contexts, new_contexts):
         lines += ["differs:", *told]
     sidecars = {row["samples"] for row in old + new if row["samples"] and not has_samples(row)}
     lines += [f"without samples, by medians and quartiles: {name} is not there"
@@ -455,7 +353,7 @@ def compare(args):
     if counted:
         lines.append("simulated: counts are compared, times are not")
     if shared:
-        lines.append(f"all rows: {words(shared)}")
+        lines.append(f"all rows: {match.words(shared)}")
     return lines, findings, counted
 
 
@@ -468,7 +366,8 @@ def main(argv=None):
                         help="the second against the first, of NEW (default: OLD) and OLD")
     parser.add_argument("--each-block", action="store_true",
                         help="with --versions: block by block, not each at its fastest")
-    parser.add_argument("--filter", default="", metavar="REGEX", help="of the rows' names")
+    parser.add_argument("--filter", type=regex, default="", metavar="REGEX",
+                        help="of the rows' names")
     parser.add_argument("--fail-on", type=limits, default={}, metavar="WORD[:N%],...",
                         help="exit 1 if a row has this verdict, by more than N %%")
     parser.add_argument("--force", action="store_true", help="compare what is not comparable")
@@ -478,14 +377,15 @@ def main(argv=None):
         parser.error("want OLD and NEW, or RUN with --versions")
     try:
         lines, findings, counted = compare(args)
-    except results.ResultsError as error:
+        if args.json:
+            found = finite({"heading": lines, "rows": findings})
+            results.say(json.dumps(found, indent=1, allow_nan=False))
+        else:
+            parts = ["\n".join(lines), markdown(findings, counted), summary(findings, counted)]
+            results.say("\n\n".join(filter(None, parts)))
+    except (results.ResultsError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return 2
-    if args.json:
-        print(json.dumps(finite({"heading": lines, "rows": findings}), indent=1, allow_nan=False))
-    else:
-        parts = ["\n".join(lines), markdown(findings, counted), summary(findings, counted)]
-        print("\n\n".join(filter(None, parts)))
     failed = False
     for f in findings:
         limit = args.fail_on.get(f["verdict"])

@@ -4,8 +4,10 @@ results/README.md owns the schema.
 """
 
 import json
+import math
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,11 @@ NAME = re.compile(
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
     r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
+SIDECAR = re.compile(r"[^/\0]+\.samples\.f32")  # a name, never a path
+POSITIVE = ("us", "us_p25", "us_p75", "us/token", "%copy", "us_copy", "%peak", "sm_mhz")
+POSITIVE += ("n", "nodes")
+LEAST_0 = ("ci%", "samples_at")
+TEXT = ("name", "label", "op", "version", "dtype", "math", "mode", "error")
 ON_FILE = re.compile(r" @ (.+)$")  # the label of a row whose data are a file's
 # Google Benchmark's own keys, which our columns and counters say again.
 GOOGLE = set(
@@ -34,6 +41,16 @@ GOOGLE = set(
 
 class ResultsError(Exception):
     """A results file or folder that cannot be used; the message names it and says why."""
+
+
+def say(text):
+    """Prints it at once. Raises ResultsError where it cannot be written."""
+    try:
+        print(text, flush=True)
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, OSError):  # what is left in the buffer would fail again at the exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ResultsError(f"standard output: {error}") from error
 
 
 def results_folder():
@@ -59,6 +76,8 @@ def parse_name(name):
     columns = match.groupdict()
     for argument in columns.pop("args").split("/")[1:]:
         key, value = argument.split(":")
+        if key in columns or key in (*TEXT, "number"):
+            raise ValueError(f"bad name '{name}', {key}: cannot be an argument here")
         columns[key] = int(value) if value.isdecimal() else value
     if columns["op"] == "softmax":
         if "N" not in columns or "C" not in columns:
@@ -76,14 +95,20 @@ def read(path):
     Raises ResultsError with file and reason.
     """
 
-    def not_finite(word):
-        raise ValueError(f"{word} is no number, all values are finite")
+    def number(word):
+        value = float(word)
+        if not math.isfinite(value):
+            raise ValueError(f"{word[:20]} is no number, all values are finite")
+        return int(word) if word.lstrip("-").isdecimal() and abs(value) < 2**53 else value
 
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=not_finite)
+        text = Path(path).read_text(encoding="utf-8")
+        data = json.loads(text, parse_constant=number, parse_float=number, parse_int=number)
+        if "\\u" in text:  # half a surrogate pair can be written nowhere
+            json.dumps(data, ensure_ascii=False).encode()
     except OSError as error:
         raise ResultsError(f"{relative(path)}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultsError(f"{relative(path)}: not JSON: {error}") from error
     if (
         not isinstance(data, dict)
@@ -93,6 +118,9 @@ def read(path):
     ):
         raise ResultsError(f"{relative(path)}: no Google Benchmark file (context, benchmarks)")
     context = data["context"]
+    for key in ("schema", *CONTEXT, "simulated", *OPTIONAL, "samples"):
+        if not isinstance(context.get(key, ""), str):
+            raise ResultsError(f"{relative(path)}: context {key}: {context[key]!r:.40} is no text")
     if context.get("schema") not in SCHEMAS:
         raise ResultsError(
             f"{relative(path)}: schema {context.get('schema', 'missing')}, known: "
@@ -101,6 +129,15 @@ def read(path):
     missing = [key for key in (*CONTEXT, "simulated") if key not in context]
     if missing:
         raise ResultsError(f"{relative(path)}: context lacks {', '.join(missing)}")
+    try:
+        pd.to_datetime(context["date"], utc=True, format="ISO8601")
+    except ValueError as error:
+        why = f"context date: '{context['date'][:40]}' is no ISO date"
+        raise ResultsError(f"{relative(path)}: {why}") from error
+    if context.get("samples") and not SIDECAR.fullmatch(context["samples"]):
+        raise ResultsError(
+            f"{relative(path)}: context samples: {context['samples']!r:.40} is no name.samples.f32"
+        )
     return context, data["benchmarks"]
 
 
@@ -114,7 +151,25 @@ def files(path, pattern="*.json"):
     return found
 
 
-def _rows(path):
+def _refuse(row, named):
+    """Raises ValueError for a value of another type than our arithmetic takes, or a time of 0."""
+    used = {*TIMES, *SINCE_2, "n", "nodes"}
+    for key, value in row.items():
+        if key in TEXT:
+            if not isinstance(value, str):
+                raise ValueError(f"'{row['name']}': {key}: {value!r:.40} is no text")
+        elif key in named and key not in used:
+            continue  # the arguments of a study are free
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"'{row['name']}': {key}: {value!r:.40} is no number")
+        elif "error" in row:
+            continue
+        elif key in POSITIVE and value <= 0 or key in LEAST_0 and value < 0:
+            raise ValueError(f"'{row['name']}': {key}: {value} is too small")
+
+
+def rows(path):
+    """One file -> its rows as dicts, without aggregates; see `load`. Raises ResultsError."""
     context, benchmarks = read(path)
     simulated = context["simulated"] == "true"
     common = {key: context[key] for key in CONTEXT}
@@ -126,13 +181,18 @@ def _rows(path):
         if entry.get("run_type") == "aggregate":
             continue
         try:
+            if not isinstance(entry["name"], str):
+                raise ValueError(f"name: {entry['name']!r:.40} is no text")
             named = parse_name(entry["name"])
             row = {key: value for key, value in entry.items() if key not in GOOGLE}
             row = {"name": entry["name"]} | named | row | named
             if entry.get("error_occurred"):
                 row = {key: value for key, value in row.items() if key not in TIMES}
                 row["error"] = entry.get("error_message") or "no message"
-            elif "us" not in row or row["op"] == "softmax" and "us/token" not in row:
+            _refuse(row, named)
+            if "error" not in row and (
+                "us" not in row or row["op"] == "softmax" and "us/token" not in row
+            ):
                 raise ValueError(f"'{entry['name']}' has no counter us or us/token")
             if (row["mode"] == "sim") != simulated:
                 raise ValueError(
@@ -142,9 +202,9 @@ def _rows(path):
             raise ResultsError(f"{relative(path)}: a benchmark without {error}") from error
         except ValueError as error:
             raise ResultsError(f"{relative(path)}: {error}") from error
-        if on_file := ON_FILE.search(entry.get("label", "")):
-            row["input"] = on_file[1]
-        yield common | row | {"simulated": simulated, "file": relative(path)}
+        on_file = ON_FILE.search(entry.get("label", ""))
+        own = {"input": on_file[1]} if on_file else {}
+        yield row | common | own | {"simulated": simulated, "file": relative(path)}
 
 
 def load(path, *, simulated=False, pattern="*.json", op="softmax"):
@@ -165,16 +225,16 @@ def load(path, *, simulated=False, pattern="*.json", op="softmax"):
     schema, bad name, simulated rows mixed with others, nothing left.
     """
     read_from = files(path, pattern)
-    rows = [row for file in read_from for row in _rows(file)]
-    if simulated and not all(row["simulated"] for row in rows):
-        real = next(row["file"] for row in rows if not row["simulated"])
+    found = [row for file in read_from for row in rows(file)]
+    if simulated and not all(row["simulated"] for row in found):
+        real = next(row["file"] for row in found if not row["simulated"])
         raise ResultsError(
             f"{relative(path)}: simulated times never stand beside a GPU's, and {real} is a GPU's"
         )
-    timed = [row for row in rows if row["simulated"] == simulated]
+    timed = [row for row in found if row["simulated"] == simulated]
     kept = [row for row in timed if op in (None, row["op"])]
     if not kept:
-        why = "only simulated times (simulated=True reads them)" if rows else "no benchmark"
+        why = "only simulated times (simulated=True reads them)" if found else "no benchmark"
         if timed:
             others = ", ".join(sorted({row["op"] for row in timed}))
             why = f"no row of {op}, only of {others} (op=None reads them)"

@@ -13,6 +13,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import results
 INDEX = (
     "path date device git_sha dirty schema suite math modes flush rows errors driver sha256"
 ).split()
+OURS = ("README.md", "schema.json", "index.csv", "index.csv.new")  # no results
 SCHEMA = results.ROOT / "results" / "schema.json"
 
 
@@ -43,7 +45,26 @@ def invalid(path):
             at[:2] = [f"'{benchmarks[at[1]].get('name', at[1])}'"]
         message = "must not stand here" if error.schema == {"not": {}} else error.message
         found.append(f"{results.relative(path)}: {' '.join(map(str, at))}: {message[:200]}")
-    return found
+    try:
+        return found or list(results.rows(path))[:0]  # what the schema cannot say
+    except results.ResultsError as error:
+        return [str(error)]
+
+
+def cut_short(path):
+    """What is wrong with the sidecar of a file of the schema, like `invalid`."""
+    ends = [
+        row["samples_at"] + row.get("n", 0) * (2 if "us_copy" in row else 1)
+        for row in results.rows(path)
+        if "samples_at" in row
+    ]
+    if not ends:
+        return []
+    sidecar = path.with_name(results.read(path)[0]["samples"])
+    size = sidecar.stat().st_size if sidecar.is_file() else 0
+    if size >= 4 * max(ends):
+        return []
+    return [f"{results.relative(sidecar)}: {size} bytes, its rows want {4 * max(ends):.0f}"]
 
 
 def digest(path):
@@ -65,22 +86,28 @@ def entry(path, top):
 
 
 def survey(top):
-    """Holds every file <gpu>/<date>-<sha>/* below `top` against top/index.csv.
+    """Holds every file below `top` against top/index.csv.
 
     Gives the lines of the index with those of new files, the names of the new, and what is wrong.
-    Raises ResultsError for an index of other columns.
+    Raises ResultsError for an index that is none.
     """
     file = top / "index.csv"
-    text = file.read_text(encoding="utf-8") if file.is_file() else ",".join(INDEX)
-    reader = csv.DictReader(io.StringIO(text))
-    if reader.fieldnames != INDEX:
+    try:
+        text = file.read_text(encoding="utf-8") if file.is_file() else ",".join(INDEX)
+        reader = csv.DictReader(io.StringIO(text))
+        entered = {line["path"]: line for line in reader if reader.fieldnames == INDEX}
+    except (UnicodeError, csv.Error) as error:
+        raise results.ResultsError(f"{results.relative(file)}: {error}") from error
+    ragged = any(None in (*line, *line.values()) for line in entered.values())
+    if reader.fieldnames != INDEX or ragged:
         raise results.ResultsError(f"{results.relative(file)}: want columns {','.join(INDEX)}")
-    entered = {line["path"]: line for line in reader}
     new, wrong = [], []
-    for path in sorted(path for path in top.glob("*/*/*") if path.is_file()):
+    for path in sorted(path for path in top.rglob("*") if path.is_file()):
         name = path.relative_to(top).as_posix()
+        if name in OURS:
+            continue
         if name not in entered:
-            faults = invalid(path) if path.suffix == ".json" else []
+            faults = (invalid(path) or cut_short(path)) if path.suffix == ".json" else []
             wrong += faults
             if not faults:
                 new.append(name)
@@ -102,26 +129,29 @@ def main(argv=None):
     parser.add_argument("--validate", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--results", type=Path, help="default: results/, or $SOFTMAX_RESULTS")
     args = parser.parse_args(argv)
-    if args.validate:
-        wrong = [fault for file in args.validate for fault in invalid(file)]
-        print("\n".join(wrong) or f"{len(args.validate)} file(s) of the schema")
-        return 1 if wrong else 0
     top = args.results or results.results_folder()
     try:
+        if args.validate:
+            wrong = [fault for file in args.validate for fault in invalid(file)]
+            results.say("\n".join(wrong) or f"{len(args.validate)} file(s) of the schema")
+            return 1 if wrong else 0
         lines, new, wrong = survey(top)
         if args.check:
             wrong += [f"{results.relative(top / name)}: not in index.csv, run python "
                       "analysis/store.py" for name in new]
         elif new:
-            with (top / "index.csv").open("w", newline="", encoding="utf-8") as file:
+            written = top / "index.csv.new"
+            with written.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, INDEX, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(lines)
-            print("\n".join(f"entered: {name}" for name in new))
+            os.replace(written, top / "index.csv")  # a reader sees the old one or the new
+            results.say("\n".join(f"entered: {name}" for name in new))
+        if wrong:
+            results.say("\n".join(wrong))
     except (results.ResultsError, OSError) as error:
         print(f"store: {error}", file=sys.stderr)
         return 2
-    print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import results
+import timing
 import update_ladder
-from testing import write_counted, write_ladder
+from testing import row, write, write_counted, write_ladder
 
 HERE = results.ROOT / "analysis"
 README = results.ROOT / "README.md"
@@ -126,7 +127,8 @@ def snippet(readme):
     return match[1]
 
 
-def test_three_lines_of_pandas_plot_a_file(tmp_path, monkeypatch):
+def test_four_lines_of_pandas_plot_a_file(tmp_path, monkeypatch):
+    """The widest shape of two, the mean of the repetitions, and none of their aggregates."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -134,15 +136,39 @@ def test_three_lines_of_pandas_plot_a_file(tmp_path, monkeypatch):
 
     plt.close("all")
     code = snippet(README)
-    assert len(code.strip().splitlines()) == 3
+    assert len(code.strip().splitlines()) == 4
     monkeypatch.chdir(tmp_path)
-    write_ladder(tmp_path)
-    (tmp_path / "ladder-ieee.json").rename("x.json")
+    rows = [row(f"V{v}", block=b, us=1000.0 * v + b) for v in (6, 7) for b in (32, 256)]
+    rows += [row("V7", us=7132.0), row("V7", us=9.0, shape=(8192, 128))]
+    mean = {"run_type": "aggregate", "aggregate_name": "mean", "repetitions": 2}
+    rows += [row("copy", block=None), row("V7", us=9e9) | mean]
+    write(tmp_path / "x.json", rows)
     exec(compile(code, "README.md", "exec"), {})
-    lines = plt.gca().get_lines()
-    assert [line.get_label() for line in lines] == [str(version) for version in range(1, 9)]
-    assert all(np.isfinite(np.asarray(line.get_ydata(), float)).any() for line in lines)
+    lines = {line.get_label(): line for line in plt.gca().get_lines()}
+    assert sorted(lines) == ["6", "7"] and list(lines["7"].get_xdata()) == [32, 256]
+    each = np.asarray(lines["7"].get_ydata(), float)
+    np.testing.assert_allclose(each, [(7032 + 7132) / 2 / 8192, 7256 / 8192])
     plt.close("all")
+
+
+@pytest.mark.parametrize(
+    "mode, seconds, slots, nodes",
+    [
+        ("cold", 1e-6, 1, 1),
+        ("hot", None, 1, 1),
+        ("graph-hot", None, 1, 32),
+        ("graph", None, 3, 33),
+        ("graph-hot", 1e-4, 1, 32),  # long enough
+        ("graph-hot", 2**-18, 1, 132),  # 0.5 ms
+        ("graph", 2**-17, 3, 66),
+        ("graph", 0.05, 3, 6),  # 0.25 s
+        ("graph", 3.0, 3, 3),
+        ("graph", 0.0, 3, 3),  # the clock saw nothing
+    ],
+)
+def test_a_graph_is_as_long_as_the_engine_makes_it(mode, seconds, slots, nodes):
+    """Sampler::launches of benchmarks/measure.cpp."""
+    assert timing.rotation(mode, 1 << 20, 1 << 20, seconds) == (slots, nodes)
 
 
 def test_pandas_marker_is_required(tmp_path):

@@ -4,6 +4,8 @@ import contextlib
 import io
 import json
 import shutil
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import compare
 import results
+import timing
 from testing import CPU, counted, failed, row, sampled, write, write_sampled, write_sim
 
 H200 = results.ROOT / "results" / "nvidia-h200"
@@ -174,6 +177,14 @@ def test_two_cards_of_a_model_differ(tmp_path, cards, us, verdict):
     (finding,) = found([tmp_path / "old.json", tmp_path / "new.json"])
     assert finding["verdict"] == verdict and ("another card" in finding["why"]) == (
         verdict == "AMBIGUOUS")
+
+
+@pytest.mark.parametrize("n", [1, 5, 6, 7, 20, 39])
+def test_the_interval_is_the_engines(n):
+    """Of samples too few for pieces, so that nothing is added."""
+    us = np.random.default_rng(n).normal(1000, 10, n)
+    middle, low, high = compare.interval([us], None, 0.0)
+    assert 50 * (high - low) / middle == pytest.approx(timing.summarize(us)["ci%"])
 
 
 # What the rule says of an H200, as committed
@@ -393,6 +404,29 @@ def test_simulated_runs_compare_counts_and_never_times(tmp_path, capsys):
     write(tmp_path / "new.json", [row()])
     assert compare.main(arguments) == 2
     assert "simulated: 'simulated' against 'measured'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["(", "*", "[z-a]"])
+def test_a_filter_that_is_none(tmp_path, capsys, text):
+    with pytest.raises(SystemExit) as error:
+        run(tmp_path, [row()], [row()], "--filter", text)
+    assert error.value.code == 2 and f"'{text}': " in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_or_written_is_said(tmp_path):
+    def ends(out=subprocess.PIPE, **entry):
+        path = write(tmp_path / "x.json", [row() | entry], **{"roof_copy_GB/s": "0"})
+        old = write(tmp_path / "y.json", [row()], **{"roof_copy_GB/s": "4250"})
+        command = [sys.executable, compare.__file__, path, old]
+        return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
+
+    assert ends().returncode == 0
+    done = ends(us=0)
+    assert done.returncode == 2 and "compare: " in done.stderr and "Traceback" not in done.stderr
+    with open("/dev/full", "w") as full:
+        done = ends(full)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == "compare: standard output: [Errno 28] No space left on device\n"
 
 
 def test_nothing_in_common_or_nothing_there(tmp_path, capsys):

@@ -67,6 +67,24 @@ def test_simulated_times_are_out_unless_asked(tmp_path):
         ({}, [row(mode="sim")], "simulated: false"),
         ({"simulated": "true"}, [row()], "simulated: true"),
         ({}, [{"name": row()["name"]}], "no counter us"),
+        *(({"samples": bad}, [row()], "context samples")
+          for bad in ("../x", ".", "..", "/dev/zero", 5, "a\0.samples.f32")),
+        ({"driver": "\ud800"}, [row()], "not JSON: 'utf-8' codec can't encode"),
+        *(({key: bad}, [row()], f"context {key}: {bad!r} is no text")
+          for key in ("schema", "device", "flush", "input", "card", "simulated")
+          for bad in ([], 5)),
+        ({"date": "yesterday"}, [row()], "context date: 'yesterday' is no ISO date"),
+        ({}, [row() | {"name": 5}], "name: 5 is no text"),
+        ({}, [row(label=["a"])], "label: ['a'] is no text"),
+        ({}, [failed() | {"error_message": [5]}], "error: [5] is no text"),
+        *(({}, [row() | {key: bad}], f"{key}: {bad!r} is no number")
+          for key in ("us", "us_copy", "sm_mhz", "samples_at", "n", "barriers", "nodes", "regs")
+          for bad in ("5", [], True, None)),
+        *(({}, [row() | {key: 0}], f"{key}: 0 is too small")
+          for key in ("us", "us_copy", "us_p25", "us_p75", "sm_mhz", "n", "nodes")),
+        ({}, [row(samples_at=-1)], "samples_at: -1 is too small"),
+        ({}, [row(regs=10**400)], "is no number, all values are finite"),
+        ({}, [row() | {"name": "reduce/x/fp32/ieee/hot/us:one"}], "us: 'one' is no number"),
         ({}, [row() | {"us": float("nan")}], "NaN is no number"),
         ({}, [{}], "a benchmark without 'name'"),
         ({}, [], "no benchmark in 1 file"),
@@ -80,7 +98,7 @@ def test_bad_files_are_named_with_the_reason(tmp_path, context, rows, message):
 
 @pytest.mark.parametrize(
     "text, message",
-    [("{", "not JSON"), ("[]", "no Google Benchmark file"), ("{}", "no Google Benchmark file")],
+    [("{", "not JSON"), ("[" * 10**5, "not JSON"), ('{"context": 1e999}', "not JSON"), ("[]", "no Google Benchmark file"), ("{}", "no Google Benchmark file")],
 )
 def test_broken_json(tmp_path, text, message):
     (tmp_path / "x.json").write_text(text)
@@ -256,9 +274,11 @@ def test_good_files_are_of_the_schema(tmp_path):
         ({}, [row(us_p75=float("inf"))], "Infinity is no number"),
         ({"schema": "3"}, [row()], "schema 3"),
         ({"git_sha": None}, [row()], "context lacks git_sha"),
-        ({"date": "yesterday"}, [row()], "context date: 'yesterday' does not match"),
+        ({"date": "yesterday"}, [row()], "context date: 'yesterday' is no ISO date"),
         ({"sm_count": 132}, [row()], "context sm_count: 132 is not of type 'string'"),
         ({"samples": "../x.samples.f32"}, [row()], "context samples"),
+        ({"date": "2026-11-29"}, [row()], "context date: '2026-11-29' does not match"),
+        ({}, [study() | {"name": "reduce/x/fp32/ieee/hot/op:3"}], "op: cannot be an argument"),
         ({}, [row(samples_at=0)], "samples_at: must not stand here"),
         ({}, [], "benchmarks: [] should be non-empty"),
         ({}, [row(mode="warm")], "not valid under any of the given schemas"),
@@ -357,6 +377,51 @@ def test_the_index_takes_what_is_new_and_no_change(tmp_path, capsys):
     assert "b.samples.f32: in the index, but gone" in said("--check")[1]
     (tmp_path / "index.csv").write_text("path,sha256\n")
     assert said("--check") == (2, said()[1])
+
+
+def test_the_index_takes_no_file_of_lost_samples_and_every_depth(tmp_path, capsys):
+    folder = tmp_path / "nvidia-h200" / "2026-11-29-abc1234" / "deeper"
+    path = write_sampled(folder / "b.json", [sampled([10] * 15, [5] * 15)])
+    (tmp_path / "README.md").write_text("no result")
+    sidecar = path.with_suffix(".samples.f32")
+    whole = sidecar.read_bytes()
+    arguments = ["--results", str(tmp_path)]
+    for left in (whole[:-1], whole[:60], None):
+        sidecar.unlink() if left is None else sidecar.write_bytes(left)
+        assert store.main(arguments) == 1
+        said = f"b.samples.f32: {len(left or b'')} bytes, its rows want 120"
+        assert said in capsys.readouterr().out
+        index = tmp_path / "index.csv"
+        assert not index.exists() or "b.json" not in index.read_text()
+    index.unlink(missing_ok=True)
+    sidecar.write_bytes(whole)
+    assert store.main(arguments) == 0 and "deeper/b.json" in capsys.readouterr().out
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "README.md", "index.csv", "nvidia-h200"]
+    assert store.main([*arguments, "--check"]) == 0
+
+
+def test_the_index_is_replaced_whole(tmp_path, monkeypatch):
+    write(tmp_path / "gpu" / "date" / "a.json", [row()])
+    assert store.main(["--results", str(tmp_path)]) == 0
+    before = (tmp_path / "index.csv").read_text()
+    write(tmp_path / "gpu" / "date" / "b.json", [row()])
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.csv.DictWriter, "writerows", full)
+    assert store.main(["--results", str(tmp_path)]) == 2
+    assert (tmp_path / "index.csv").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "index", [b"\xff\xfe", b"a\n", ",".join(store.INDEX).encode() + b"\na,b\n"]
+)
+def test_an_index_that_is_none(tmp_path, capsys, index):
+    (tmp_path / "index.csv").write_bytes(index)
+    assert store.main(["--results", str(tmp_path)]) == 2
+    assert "index.csv: " in capsys.readouterr().err
 
 
 def test_validate_names_file_and_row(tmp_path, capsys):

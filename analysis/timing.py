@@ -15,6 +15,8 @@ FORMATS = {
     "fp16": (10, -14, 2.0**-25),
     "bf16": (7, -126, 2.0**-126),
 }
+# Of a graph: launches at least, so that what starts it is little beside them; seconds.
+LAUNCHES, REPLAY, LONG_REPLAY = 32, 5e-4, 0.25
 # NVML's reasons that slow a clock down; the rest are idleness and a user's own settings.
 SLOWDOWNS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
@@ -112,17 +114,28 @@ def measure(work, copy, sample, now, policy):
             return np.asarray(mine, np.float32), np.asarray(copies, np.float32)
 
 
-def rotation(mode, set_bytes, cache_bytes):
+def rotation(mode, set_bytes, cache_bytes, seconds=None):
     """(slots, nodes): buffer sets that rotate and launches a sample.
 
-    In graph mode the sets are three caches together at least. Raises ValueError for small sets.
+    In graph mode the sets are three caches together at least. A graph has a multiple of them as
+    launches, at least LAUNCHES that take at least REPLAY, but no more than take LONG_REPLAY; of a
+    launch `seconds` are known from a replay of the sets, or None. Raises ValueError for small sets.
     """
-    if mode != "graph":
-        return 1, 32 if mode == "graph-hot" else 1
-    if set_bytes < 1 << 16:
-        raise ValueError(f"a set of {set_bytes} bytes is too small to rotate, 65536 are the least")
-    slots = max(2, math.ceil(3 * cache_bytes / set_bytes))
-    return slots, slots * math.ceil(32 / slots)
+    if not mode.startswith("graph"):
+        return 1, 1
+    slots = 1
+    if mode == "graph":
+        if set_bytes < 1 << 16:
+            raise ValueError(
+                f"a set of {set_bytes} bytes is too small to rotate, 65536 are the least"
+            )
+        slots = max(2, math.ceil(3 * cache_bytes / set_bytes))
+    wanted = LAUNCHES
+    if seconds is not None:
+        if not seconds > 0:
+            return slots, slots
+        wanted = min(max(LAUNCHES, REPLAY / seconds), max(1.0, LONG_REPLAY / seconds))
+    return slots, slots * math.ceil(wanted / slots)
 
 
 def statistics(shape, dtype, samples, copies, policy):
