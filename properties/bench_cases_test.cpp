@@ -4,6 +4,7 @@
 #include <map>
 #include <regex>
 #include <sstream>
+#include <utility>
 
 #include "benchmarks/context.hpp"
 #include "properties/bench_run.hpp"
@@ -84,9 +85,63 @@ TEST_F(BenchRun, MinimalTimeOfTheUserIsMoreSamples) {
 }
 
 TEST_F(BenchRun, OneShapeInMemoryAtATime) {
-  points_ = {{{4, 50}}, {{4, 20}}};
+  points_ = {{{4, 20}}, {{4, 50}}};
   run();
   EXPECT_EQ(fake_.allocations, 4);
+  points_.erase(points_.begin());
+  const std::size_t both = std::exchange(fake_.most_live, 0);
+  run();
+  EXPECT_EQ(both, fake_.most_live);  // what the larger takes alone
+}
+
+TEST_F(BenchRun, SetsOfAShapeAreThoseOfItsMode) {
+  fake_.cache = 240000;
+  points_ = {{{100, 300}}, {{100, 300}, Mode::graph}};
+  std::vector<int> sets;
+  for (const auto& r : run()) EXPECT_EQ(error_of(r), "") << r.benchmark_name();
+  for (const Timing& t : fake_.timings) {
+    EXPECT_EQ(t.sets, t.mode == Mode::graph ? 3 : 1);
+    if (sets.empty() || sets.back() != t.sets) sets.push_back(t.sets);
+  }
+  EXPECT_THAT(sets, ElementsAre(1, 3));
+}
+
+TEST_F(BenchRun, HardwareCountersAreATokensShare) {
+  prepare_ = [](Session& session) { session.metrics = true; };
+  fake_.hardware = {{"instructions", 6400}, {"occupancy%", 50}};
+  const auto runs = run("/V6/");
+  ASSERT_EQ(runs.size(), 2u);
+  for (const auto& r : runs) {
+    EXPECT_EQ(r.counters.at("instructions"), 64);
+    EXPECT_EQ(r.counters.at("occupancy%"), 50);
+  }
+  EXPECT_EQ(fake_.asked_hardware, 2);
+}
+
+TEST_F(BenchRun, WithoutHardwareCountersTimingGoesOn) {
+  prepare_ = [](Session& session) { session.metrics = true; };
+  testing::internal::CaptureStderr();
+  const auto runs = run("/V6/");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "bench: no hardware counters: no permission\n");
+  for (const auto& r : runs) EXPECT_EQ(r.counters.at("us"), 1000);
+  EXPECT_EQ(fake_.asked_hardware, 1);  // asked no more
+}
+
+TEST_F(BenchRun, ReasonsToSlowDownAreWrittenWhereTheDriverSaysThem) {
+  EXPECT_EQ(run("/V6/.*block:32/").at(0).counters.count("throttle_reasons"), 0u);
+  fake_.throttle_reasons = 0;
+  EXPECT_EQ(run("/V6/.*block:32/").at(0).counters.at("throttle_reasons"), 0);
+  fake_.throttle_reasons = 4;
+  EXPECT_EQ(run("/V6/.*block:32/").at(0).counters.at("throttle_reasons"), 4);
+}
+
+TEST_F(BenchRun, EveryBlockOfAKernelHasATraceOfItsOwn) {
+  fake_.is_simulated = true;
+  flag("--benchmark_repetitions=2");
+  run();
+  std::vector<std::pair<const Kernel*, int>> traced;
+  for (const Trace& t : traces_) traced.emplace_back(t.kernel, t.block);
+  EXPECT_THAT(traced, ElementsAre(std::pair{&v1, 32}, std::pair{&v1, 64}, std::pair{&v6, 32}, std::pair{&v6, 64}));
 }
 
 TEST_F(BenchRun, WhatIsNotRegisteredIsNamed) {

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -43,6 +46,9 @@ TEST(BenchSummary, ConfidenceIntervalIsBetweenTheRightRanks) {
   for (int i = 0; i < 100; ++i) ramp[std::size_t(i)] = i + 1;
   // Textbook: of 100 samples ranks 40 and 61 enclose the median with 96.5 %, 41 and 60 with less than 95 %.
   EXPECT_DOUBLE_EQ(summarize(ramp).ci_percent, 100 * (61 - 40) / 2.0 / 50.5);
+  ramp.resize(1000);
+  for (int i = 0; i < 1000; ++i) ramp[std::size_t(i)] = i + 1;
+  EXPECT_DOUBLE_EQ(summarize(ramp).ci_percent, 100 * (532 - 469) / 2.0 / 500.5);
   EXPECT_DOUBLE_EQ(summarize({1, 2, 3}).ci_percent, 100 * 1.0 / 2);  // too few: the whole range
   EXPECT_EQ(summarize({7}).ci_percent, 0);
 }
@@ -110,6 +116,13 @@ TEST_F(BenchStopRule, TwoModesAreAPlateauThatNoTimeCures) {
   EXPECT_EQ(m.samples.size(), std::size_t(m.work.n));
 }
 
+TEST_F(BenchStopRule, HalfAPercentIsTheLimitOfNoise) {
+  machine.script = [](int i) { return i % 2 ? 1e-3 : 1.014e-3; };  // known to 0.7 %, and no better
+  EXPECT_TRUE(run().noisy);
+  machine.script = [](int i) { return i % 2 ? 1e-3 : 1.008e-3; };  // to 0.4 %
+  EXPECT_FALSE(run().noisy);
+}
+
 TEST_F(BenchStopRule, DriftIsAPlateauToo) {
   machine.script = [](int i) { return 1e-4 * (1 + 0.001 * i); };
   const Measured m = run();
@@ -138,6 +151,12 @@ TEST_F(BenchStopRule, BatchesCountTheFlush) {
   EXPECT_EQ(*std::max_element(machine.batches.begin(), machine.batches.end()), 4);
   EXPECT_NEAR(machine.clock, 1, 0.2);
   EXPECT_LT(m.work.n, 50);
+}
+
+TEST_F(BenchStopRule, BatchesCountTheCopy) {
+  machine.copy_seconds = 0.044;  // four beside the work's in 0.2 s
+  beside_a_copy(machine.cold_start());
+  EXPECT_EQ(*std::max_element(machine.batches.begin(), machine.batches.end()), 4);
 }
 
 TEST_F(BenchStopRule, SimulatedMachineGetsThree) {
@@ -231,6 +250,9 @@ TEST_F(BenchEngine, SamplesThatAreNotPositiveAreSuspectNotDropped) {
   EXPECT_EQ(m.samples[7], -1e-6);
   EXPECT_EQ(m.work.n, 50);
   EXPECT_EQ(m.work.median, 1e-3);
+  machine.timed = 0;
+  machine.script = [](int i) { return i == 9 ? 0 : 1e-3; };
+  EXPECT_TRUE(run().suspect);
   machine.script = [](int i) { return i % 3 ? -1e-6 : 1e-3; };
   EXPECT_THAT(message_of([&] { run(); }), HasSubstr("the machine's clock measured"));
 }
@@ -241,7 +263,9 @@ TEST_F(BenchEngine, LowClocksAreThrottled) {
   machine.sm_hz = 1.9e9;  // of 2
   EXPECT_NEAR(run().sm_hz, 1.9e9, 1);
   EXPECT_FALSE(run().throttled);
-  machine.sm_hz = 1.4e9;
+  machine.sm_hz = 1.52e9;
+  EXPECT_FALSE(run().throttled);
+  machine.sm_hz = 1.48e9;
   EXPECT_TRUE(run().throttled);
 }
 
@@ -329,6 +353,103 @@ TEST(BenchSamples, FileHoldsMicrosecondsInOrder) {
   EXPECT_THAT(std::vector<float>(values, values + 6), ElementsAre(3, 1, 2, 3, 1, 2));
   std::filesystem::remove(path);
   EXPECT_THAT(message_of([] { SampleFile("no/such/folder/x.f32"); }), HasSubstr("No such file"));
+}
+
+struct BenchSession : testing::Test {
+  FakeMachine fake;
+  std::unique_ptr<Session> session;
+  const Work work = [](int) {};
+  BenchSession() { fresh(); }
+  void fresh() {
+    fake.free_bytes = 1 << 20;
+    session = std::make_unique<Session>(fake, Input{});
+    session->policy = fake.cold_start();
+  }
+  double copy_seconds(Shape shape, int sets, Mode mode) {
+    return session->time_copy(session->workspace(shape, sets), mode, 0).work.median;
+  }
+};
+
+TEST_F(BenchSession, FlushOfTheRunIsThatOfAllItTimes) {
+  session->flush = Flush::read;
+  session->time(session->workspace({4, 50}), work, Mode::cold, 0);  // and looks for the best copy
+  session->time(session->workspace({4, 50}), work, Mode::cold, 0, false);
+  session->roof();
+  EXPECT_GT(fake.timings.size(), 10u);
+  EXPECT_THAT(fake.timings, Each(Field(&Timing::flush, Flush::read)));
+}
+
+TEST_F(BenchSession, WhateverIsTimedFirstWarmsTheProcessUp) {
+  const std::vector<std::function<void()>> firsts = {
+      [&] {
+        session->time(session->workspace({4, 50}), work, Mode::cold, 0, false);
+      },
+      [&] {
+        session->time(session->workspace({4, 50}), work, Mode::cold, 0);
+      },
+      [&] { session->roof(); },
+  };
+  for (const auto& first : firsts) {
+    fresh();
+    session->policy.process_seconds = 10;
+    const double start = fake.clock;
+    first();
+    EXPECT_GE(fake.clock - start, 10);
+    const double warm = fake.clock;
+    for (const auto& next : firsts) next();
+    EXPECT_LT(fake.clock - warm, 1);
+  }
+}
+
+TEST_F(BenchSession, EverySetHoldsTheInput) {
+  const Workspace& ws = session->workspace({3, 37}, 4);  // rows of no round size
+  std::vector<float> want;
+  for (int r = 0; r < 3; ++r)
+    for (const float x : session->input().row(ws.shape(), r)) want.push_back(x);
+  for (int set = 0; set < 4; ++set) {
+    const auto* in = static_cast<const float*>(ws.in(set));
+    EXPECT_EQ(std::vector<float>(in, in + want.size()), want) << "set " << set;
+  }
+}
+
+TEST_F(BenchSession, ScratchGrowsWithWhatAKernelAsksFor) {
+  Traits greedy;
+  greedy.workspace = [](const Problem& p) { return std::int64_t(p.block) * 1024; };
+  static FakeMachine* here = nullptr;
+  here = &fake;
+  const Kernel kernel(
+      9, "v9_greedy", "greedy", "v9.cu", []() -> Machine& { return *here; }, [](const Problem&) {}, greedy);
+  Workspace& ws = session->workspace({1, 8});
+  for (const int block : {32, 256, 64}) {
+    const Problem p = ws.problem(kernel, block);
+    std::memset(p.workspace, 0, std::size_t(kernel.workspace(p)));
+    EXPECT_EQ(ws.damage(), "") << block;
+  }
+}
+
+TEST_F(BenchSession, CopyIsTheFastestOfItsBytesSetsAndMode) {
+  int fastest = 1;
+  fake.copy_ways = 3;
+  fake.way_seconds = [&](int way) { return way == fastest ? 1e-4 : 2e-4 + 1e-5 * way; };
+  EXPECT_EQ(copy_seconds({4, 50}, 1, Mode::hot), 1e-4);
+  fastest = 2;
+  EXPECT_EQ(copy_seconds({4, 50}, 1, Mode::hot), 2e-4 + 1e-5);  // looked for once
+  EXPECT_EQ(copy_seconds({4, 50}, 1, Mode::cold), 1e-4);
+  fastest = 0;
+  EXPECT_EQ(copy_seconds({4, 50}, 3, Mode::cold), 1e-4);
+  fastest = 1;
+  EXPECT_EQ(copy_seconds({8, 50}, 3, Mode::cold), 1e-4);
+}
+
+TEST_F(BenchSession, CopyThatLeavesAnElementOutIsNoCopy) {
+  const Workspace& ws = session->workspace({4, 50}, 3);
+  fake.copying = [&](int way, void* to, const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes - (way == 1 && to == ws.out(2) ? sizeof(float) : 0));
+  };
+  EXPECT_EQ(message_of([&] {
+              copy_seconds({4, 50}, 3, Mode::hot);
+            }),
+            "INCORRECT: way 1 to copy does not copy all bytes");
 }
 
 TEST(BenchRoof, IsTheBestOfSeveralAndMeasuredOnce) {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "benchmarks/measure.hpp"
@@ -20,9 +22,14 @@ class FakeMachine : public HostMachine {
   double overhead = 0;
   bool is_simulated = false;
   std::size_t free_bytes = std::size_t{1} << 40;
+  std::size_t cache = 1024;
   int copy_ways = 2;
   double copy_seconds = 5e-4;
-  bool copies_nothing = false;
+  std::function<double(int)> way_seconds = [this](int) { return copy_seconds; };
+  std::function<void(int way, void* to, const void* from, std::size_t bytes)> copying =
+      [](int, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); };
+  // What hardware_counters() says of a launch; none: it cannot be read.
+  std::vector<std::pair<std::string_view, double>> hardware;
 
   Profile counted;  // what profile() says after a launch that is watched
   Watch watching = Watch::check;
@@ -33,8 +40,10 @@ class FakeMachine : public HostMachine {
   double sm_hz = 0;  // 0: cannot be read
   std::optional<std::uint64_t> throttle_reasons;
   bool timed_while_watched = false;
-  int allocations = 0;
-  std::vector<int> batches;  // samples of each call of time()
+  bool in_time = false;  // now
+  int allocations = 0, asked_hardware = 0;
+  std::size_t live = 0, most_live = 0;  // bytes
+  std::vector<int> batches;             // samples of each call of time()
   std::vector<Timing> timings;
   std::vector<std::string> profiles;  // names that profiled() was told
 
@@ -57,30 +66,36 @@ class FakeMachine : public HostMachine {
     return {{"cc", "9.0"}, {"seed", "twice"}};
   }
   std::size_t free_memory() const override { return free_bytes; }
-  std::size_t cache_bytes() const override { return 1024; }
+  std::size_t cache_bytes() const override { return cache; }
 
   void* allocate(std::size_t bytes, bool) override {
     ++allocations;
+    most_live = std::max(most_live, live += bytes);
     return std::malloc(bytes);
   }
-  void release(void* memory, std::size_t, bool) noexcept override { std::free(memory); }
+  void release(void* memory, std::size_t bytes, bool) noexcept override {
+    live -= bytes;
+    std::free(memory);
+  }
   int copies() const override { return copy_ways; }
-  void copy(int, void* to, const void* from, std::size_t bytes) override {
-    copied_ = true;
-    if (!copies_nothing) std::memcpy(to, from, bytes);
+  void copy(int way, void* to, const void* from, std::size_t bytes) override {
+    copied_ = way;
+    copying(way, to, from, bytes);
   }
   Batch time(const Work& work, int samples, const Timing& timing) override {
     batches.push_back(samples);
     timings.push_back(timing);
     Batch batch;
     const double start = clock;
+    in_time = true;
     if (watching != Watch::off) timed_while_watched = true;
     for (int i = 0; i < samples; ++i) {
-      copied_ = false;
+      copied_.reset();
       for (int l = 0; l < timing.launches; ++l) work(l % timing.sets);
-      batch.seconds.push_back(copied_ ? copy_seconds : script(timed++));
+      batch.seconds.push_back(copied_ ? way_seconds(*copied_) : script(timed++));
       clock += std::max(batch.seconds.back(), 0.0) * timing.launches + overhead;
     }
+    in_time = false;
     batch.sm_seconds = sm_hz > 0 ? clock - start : 0;
     batch.sm_cycles = sm_hz * batch.sm_seconds;
     batch.throttle_reasons = throttle_reasons;
@@ -89,6 +104,12 @@ class FakeMachine : public HostMachine {
   void profiled(const std::string& name, const std::function<void()>& work) override {
     profiles.push_back(name);
     work();
+  }
+  std::vector<std::pair<std::string_view, double>> hardware_counters(const std::function<void()>& launch) override {
+    ++asked_hardware;
+    if (hardware.empty()) throw std::runtime_error("no permission");
+    launch();
+    return hardware;
   }
   double peak_bandwidth() const override { return 1e9; }
   double sm_clock_max() const override { return 2e9; }
@@ -99,7 +120,7 @@ class FakeMachine : public HostMachine {
   }
 
  private:
-  bool copied_ = false;
+  std::optional<int> copied_;  // by which way
 };
 
 }  // namespace softmax::bench

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "benchmarks/verify.hpp"
 #include "properties/bench_run.hpp"
@@ -41,6 +42,15 @@ TEST_F(BenchVerify, EverySetOfAGraphIsVerified) {
               HasSubstr("set 1 of 2"));
 }
 
+TEST_F(BenchVerify, LastSetIsVerifiedToo) {
+  fake_.cache = 240000;  // three sets
+  points_ = {{{100, 300}, Mode::graph, {32}}};
+  EXPECT_THAT(error_under([](const Problem& p) {
+                if (launches % 3 == 0) row(p, 50)[7] *= 1.0000001f;
+              }),
+              HasSubstr("INCORRECT: set 2 of 3 differs from set 0"));
+}
+
 TEST_F(BenchVerify, SumOfARowThatNobodyLookedAtIsChecked) {
   points_ = {{{1000, 300}}};
   const auto seen = rows_to_verify(points_[0].shape);
@@ -61,6 +71,25 @@ TEST_F(BenchVerify, KernelThatGoesWrongWhileItIsTimedIsCaught) {
   EXPECT_GT(fake_.timed, 0);
 }
 
+// Right before and after: only what the timed launches left tells.
+TEST_F(BenchVerify, KernelThatIsWrongOnlyWhileItIsTimedIsCaught) {
+  EXPECT_THAT(error_under([](const Problem& p) {
+                if (machine->in_time) row(p, 0)[0] = 0.5f;
+              }),
+              HasSubstr("row 0, column 0: got 0.5"));
+}
+
+TEST_F(BenchVerify, KernelThatDoesNothingWhileItIsTimedIsCaught) {
+  const auto lazy = [](const Problem& p) {
+    if (!machine->in_time) launch(p);
+  };
+  const Kernel v9(9, "v9_lazy", "lazy", "v9_lazy.cu", current, lazy, kRight);
+  kernels_ = {&v9};
+  EXPECT_THAT(error_of(run("/V9/.*block:32/").at(0)), HasSubstr("row 0, column 0: got -0.22"));  // the copy's
+  fake_.copy_ways = 0;
+  EXPECT_THAT(error_of(run("/V9/.*block:32/").at(0)), HasSubstr("row 0, column 0: got nan"));
+}
+
 TEST_F(BenchVerify, OutputOfAnEarlierLaunchDoesNotCount) {
   last_launch = 20;
   EXPECT_THAT(error_under(nullptr), HasSubstr("row 0, column 0: got nan"));
@@ -70,9 +99,9 @@ TEST_F(BenchVerify, ErrorsOfLaunchAndMemoryAreTheCasesErrors) {
   EXPECT_THAT(error_under([](const Problem&) { throw std::runtime_error("misaligned address"); }),
               HasSubstr("misaligned address"));
   sabotage = nullptr;
-  fake_.copies_nothing = true;
+  const auto right = std::exchange(fake_.copying, [](int, void*, const void*, std::size_t) {});
   EXPECT_THAT(error_of(run("copy").front()), HasSubstr("way 0 to copy does not copy"));
-  fake_.copies_nothing = false;
+  fake_.copying = right;
   fake_.script = [](int) { return 0.0; };
   EXPECT_THAT(error_of(run("/V6/").front()), HasSubstr("clock measured 0"));
 }
