@@ -27,8 +27,7 @@ NAME = re.compile(
     r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
 SIDECAR = re.compile(r"[^/\0]+\.samples\.f32")  # a name, never a path
-POSITIVE = ("us", "us_p25", "us_p75", "us/token", "%copy", "us_copy", "%peak", "sm_mhz")
-POSITIVE += ("n", "nodes")
+POSITIVE = "us us_p25 us_p75 us/token %copy us_copy %peak sm_mhz n nodes".split()
 LEAST_0 = ("ci%", "samples_at")
 TEXT = ("name", "label", "op", "version", "dtype", "math", "mode", "error")
 ON_FILE = re.compile(r" @ (.+)$")  # the label of a row whose data are a file's
