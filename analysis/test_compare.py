@@ -229,6 +229,12 @@ def test_nsight_compute_measures_the_same_times():
     assert len(rows) >= 10 and rows["ratio"].between(0.97, 1.03).all(), rows
 
 
+def test_do_bench_measures_the_same_times():
+    rows = results.load(committed("*/peers-cross-check-*.json"))
+    ratio = (rows["us_do_bench"] / rows["us"]).dropna()
+    assert len(ratio) >= 5 and ratio.between(0.97, 1.03).all(), ratio
+
+
 def test_samples_say_more_than_medians(tmp_path):
     """Runs that drift by 1.5 % cannot tell 1.5 % from it, and their quartiles do not show it."""
     drift = np.linspace(1, 1.015, 200)
