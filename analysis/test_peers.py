@@ -232,7 +232,7 @@ class FakeGpu(Clock):
         return impl, f"idea of {impl}"
 
     def bind(self, launch, mode, nodes):
-        work = argparse.Namespace(name=launch, runs=0)
+        work = argparse.Namespace(name=launch, runs=0, nodes=nodes)
         work.run = lambda: setattr(work, "runs", work.runs + 1)
         return work
 
@@ -319,6 +319,14 @@ def test_a_wrong_peer_has_no_time(tmp_path, runs, when):
     assert bad == 1 and row["error_occurred"] and "INCORRECT: row 3" in row["error_message"]
     assert "us" not in row and "samples_at" not in row and other["us"] == 80
     assert "INCORRECT: row 3" in log
+
+
+def test_short_launches_fill_half_a_millisecond(tmp_path):
+    gpu = FakeGpu()
+    gpu.US = {"copy": 2.0, "slow copy": 3.0, "torch": 4.0}
+    graph = ["--shapes", "64x128256", "--mode", "graph", "--impl", "copy,torch"]
+    bad, data, _ = run(tmp_path, *graph, gpu=gpu)
+    assert bad == 0 and [row["nodes"] for row in data["benchmarks"]] == [252, 126]
 
 
 def test_a_peer_that_fails_or_a_shape_that_does(tmp_path):
