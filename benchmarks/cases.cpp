@@ -190,6 +190,10 @@ void KernelCase::count(benchmark::State& st, const std::function<void()>& launch
   try {
     for (const auto& [key, value] : session_.machine().hardware_counters(launch))
       put(st, std::string(key), key.ends_with('%') ? value : value / double(shape_.rows));
+    const std::vector<std::string> missed = session_.machine().counters_left_out();
+    if (missed.size() > session_.counters_missed && session_.progress) session_.progress->clear();
+    for (; session_.counters_missed < missed.size(); ++session_.counters_missed)
+      std::cerr << "bench: no counter " << missed[session_.counters_missed] << std::endl;
   } catch (const std::exception& e) {
     session_.metrics = false;  // timing goes on
     if (session_.progress) session_.progress->clear();

@@ -72,7 +72,8 @@ class Session {
   const std::vector<Trace>& traces() const { return traces_; }  // in the order of the run
 
   Flush flush = Flush::memset;
-  bool metrics = false;  // hardware counters too
+  bool metrics = false;             // hardware counters too
+  std::size_t counters_missed = 0;  // that the user was told of
   Policy policy;
   std::unique_ptr<SampleFile> samples;  // or none
   Progress* progress = nullptr;         // told of each case, if any

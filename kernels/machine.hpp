@@ -170,6 +170,7 @@ class Machine {
   // What the hardware counted in one launch with a cold cache, by the keys of result files; launches some five times.
   // Throws std::runtime_error, of one line, where it cannot be read.
   virtual std::vector<std::pair<std::string_view, double>> hardware_counters(const std::function<void()>& launch);
+  virtual std::vector<std::string> counters_left_out() const { return {}; }  // by the last one, each with the reason
 
   virtual void schedule(Schedule) {}
   // A machine that can check does so unless told otherwise. Forgets what was counted. `count` and `check` agree on the

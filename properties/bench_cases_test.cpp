@@ -108,6 +108,8 @@ TEST_F(BenchRun, SetsOfAShapeAreThoseOfItsMode) {
 
 TEST_F(BenchRun, HardwareCountersAreATokensShare) {
   prepare_ = [](Session& session) { session.metrics = true; };
+  fake_.unknown_counters = {"atomics: unknown to CUPTI"};
+  testing::internal::CaptureStderr();
   fake_.hardware = {{"instructions", 6400}, {"occupancy%", 50}};
   const auto runs = run("/V6/");
   ASSERT_EQ(runs.size(), 2u);
@@ -115,6 +117,7 @@ TEST_F(BenchRun, HardwareCountersAreATokensShare) {
     EXPECT_EQ(r.counters.at("instructions"), 64);
     EXPECT_EQ(r.counters.at("occupancy%"), 50);
   }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "bench: no counter atomics: unknown to CUPTI\n");  // once
   EXPECT_EQ(fake_.asked_hardware, 2);
 }
 

@@ -30,6 +30,7 @@ class FakeMachine : public HostMachine {
       [](int, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); };
   // What hardware_counters() says of a launch; none: it cannot be read.
   std::vector<std::pair<std::string_view, double>> hardware;
+  std::vector<std::string> unknown_counters;
 
   Profile counted;  // what profile() says after a launch that is watched
   Watch watching = Watch::check;
@@ -105,6 +106,7 @@ class FakeMachine : public HostMachine {
     profiles.push_back(name);
     work();
   }
+  std::vector<std::string> counters_left_out() const override { return unknown_counters; }
   std::vector<std::pair<std::string_view, double>> hardware_counters(const std::function<void()>& launch) override {
     ++asked_hardware;
     if (hardware.empty()) throw std::runtime_error("no permission");

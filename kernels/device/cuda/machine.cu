@@ -200,6 +200,9 @@ class Gpu final : public Machine {
     if (!hardware_) hardware_.emplace();
     return hardware_->measure(launch, [this] { timer().empty_cache(Flush::read); });
   }
+  std::vector<std::string> counters_left_out() const override {
+    return hardware_ ? hardware_->left_out() : std::vector<std::string>();
+  }
 
   // For `ncu --profile-from-start off` and `nsys profile -c cudaProfilerApi`.
   void profiled(const std::string& name, const std::function<void()>& work) override {
