@@ -35,6 +35,16 @@ WIDTH = 7.6  # inches
 styled = matplotlib.rc_context(STYLE)  # artists take their look when they are made
 
 
+def label_grid(figure, axes, used, x, y):
+    """What panels that share their axes have once: legend and labels. Hides the panels not used."""
+    for ax in axes.flat[used:]:
+        ax.set_visible(False)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
+    figure.supxlabel(x, fontsize=9)
+    figure.supylabel(y, fontsize=9)
+    return figure
+
+
 @styled
 def svg(figure, name, words):
     """The figure as an <svg> to stand in a page: its ids begin with name, words describe it."""
@@ -197,12 +207,8 @@ def blocks(ladder):
         log_ticks(ax.xaxis, curves["block"], base=2)
         ax.tick_params(axis="x", labelsize=7, labelbottom=True)
     log_ticks(axes[0, 0].yaxis, [copy, *curves["us/token"]])
-    for ax in axes.flat[len(names):]:
-        ax.set_visible(False)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
-    figure.supxlabel("threads a block", fontsize=9)
-    figure.supylabel("µs/token, log scale; dashed: the copy", fontsize=9)
-    return figure
+    return label_grid(figure, axes, len(names), "threads a block",
+                      "µs/token, log scale; dashed: the copy")
 
 
 @styled
@@ -275,9 +281,4 @@ def flushes(over):
         ax.set_title(name)
     sizes = {size / 2**20 for each in over.values() for points in each.values() for size in points}
     log_ticks(axes[0, 0].xaxis, sizes, base=2)
-    for ax in axes.flat[len(names):]:
-        ax.set_visible(False)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
-    figure.supxlabel("MiB of input", fontsize=9)
-    figure.supylabel("µs more than in a graph", fontsize=9)
-    return figure
+    return label_grid(figure, axes, len(names), "MiB of input", "µs more than in a graph")
