@@ -45,8 +45,8 @@ std::string dishonest(const Machine& machine, const Point& point) {
 std::string too_slow(const Kernel& kernel, const Point& point) {
   constexpr std::int64_t kLongest = 8192;
   const Summation s = kernel.traits().summation;
-  const bool in_graph = point.mode == Mode::graph || point.mode == Mode::graph_hot;
-  if (!in_graph || point.shape.cols <= kLongest || (s != Summation::sequential && s != Summation::sequential_double))
+  if (!in_graph(point.mode) || point.shape.cols <= kLongest ||
+      (s != Summation::sequential && s != Summation::sequential_double))
     return {};
   return "one thread a row is too slow for a graph above " + std::to_string(kLongest) + " columns";
 }
@@ -112,7 +112,7 @@ void Line::hand_over(benchmark::State& st, const Measured& m, std::int64_t bytes
     put(st, "%peak", 100 * double(bytes) / s.median / peak);
   if (m.sm_hz > 0) put(st, "sm_mhz", m.sm_hz / 1e6);
   if (m.throttle_reasons) put(st, "throttle_reasons", double(*m.throttle_reasons));
-  if (mode_ == Mode::graph || mode_ == Mode::graph_hot) {
+  if (in_graph(mode_)) {
     put(st, "slots", sets_);
     put(st, "nodes", m.launches);
   }

@@ -21,8 +21,6 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[i] + (at - double(i)) * (next - sorted[i]);
 }
 
-bool in_a_graph(Mode mode) { return mode == Mode::graph || mode == Mode::graph_hot; }
-
 // One of the two things that are sampled in turn.
 class Sampler {
  public:
@@ -31,7 +29,7 @@ class Sampler {
 
   // Leaves `cost` known, and how many launches a graph has.
   void warm() {
-    if (in_a_graph(timing_.mode)) {
+    if (in_graph(timing_.mode)) {
       timing_.launches = timing_.sets;
       const double one = run(1).seconds.front();  // instantiates: its time is of the launches all the same
       timing_.launches = launches(one);

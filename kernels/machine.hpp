@@ -97,6 +97,7 @@ enum class Mode {
   graph,      // in a CUDA graph, in turn over sets of buffers that together exceed the cache
   graph_hot,  // in a CUDA graph on one set
 };
+constexpr bool in_graph(Mode mode) { return mode == Mode::graph || mode == Mode::graph_hot; }
 // How `cold` empties the cache.
 enum class Flush {
   memset,  // writes twice its size: it is left full of dirty lines

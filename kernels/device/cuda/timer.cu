@@ -155,10 +155,9 @@ Batch Timer::time(const Work& launch, int samples, const Timing& t) {
   constexpr std::size_t kLong = 64 << 20;  // of a flush: tens of microseconds
   constexpr double kEnqueue = 12e-6;       // the host's time for a sample
   while (int(events_.size()) < 2 * samples) events_.push_back(std::make_unique<Event>());
-  const bool in_graph = t.mode == Mode::graph || t.mode == Mode::graph_hot;
   const bool flushed = t.mode == Mode::cold && t.flush != Flush::none;
   std::optional<Graph> graph;
-  if (in_graph) {
+  if (in_graph(t.mode)) {
     graph.emplace(stream_, launch, t);
     graph->launch(stream_);  // not timed: the first replay of a graph is slower, and the host gets ahead
   }
@@ -167,8 +166,7 @@ Batch Timer::time(const Work& launch, int samples, const Timing& t) {
   stamp<<<4 * processors_, 32, 0, stream_>>>(stamps);
   for (int i = 0; i < samples; ++i) {
     if (flushed) empty_cache(t.flush, i);
-    if (!in_graph && (!flushed || flush_bytes_ < kLong) && i % kAhead == 0)
-      hold(kEnqueue * std::min(kAhead, samples - i));
+    if (!graph && (!flushed || flush_bytes_ < kLong) && i % kAhead == 0) hold(kEnqueue * std::min(kAhead, samples - i));
     SOFTMAX_CUDA_CHECK(cudaEventRecord(events_[std::size_t(2 * i)]->event, stream_));
     graph ? graph->launch(stream_) : launch(0);
     SOFTMAX_CUDA_CHECK(cudaEventRecord(events_[std::size_t(2 * i + 1)]->event, stream_));
