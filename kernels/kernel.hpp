@@ -21,17 +21,43 @@ enum class DataType { fp32, fp16, bf16 };
 std::string_view name(DataType);
 std::size_t bytes_per_element(DataType);
 
+// What goes in and what comes out.
+struct Types {
+  DataType in = DataType::fp32, out = DataType::fp32;
+  bool operator==(const Types&) const = default;
+};
+std::string name(Types);  // "fp32"; "bf16-fp32" where they differ
+
+// How a kernel of several shapes goes about a problem. 0 leaves a choice to the kernel.
+struct Plan {
+  int threads = 0;  // a block
+  int vectors = 0;  // of 16 bytes that a thread keeps in registers
+  int shared = 0;   // and in shared memory
+  int blocks = 0;   // that share a row
+  bool operator==(const Plan&) const = default;
+};
+std::string to_string(const Plan&);  // "512x8+4s c2"
+
 // One call. Strides and sizes are in elements and 64-bit; rows = 0 or cols = 0 is a success that launches nothing. Input and
-// output may not overlap.
+// output may not overlap, but for a kernel that works in place if they are the same.
 struct Problem {
   std::int64_t rows = 0, cols = 0;
   std::int64_t in_stride = 0, out_stride = 0;  // from one row to the next, at least cols
   DataType in_type = DataType::fp32, out_type = DataType::fp32;
   const void* in = nullptr;
   void* out = nullptr;
-  int block = 0;              // threads a block, one of Traits::blocks; 0 where the kernel chooses for itself
-  void* stream = nullptr;     // the machine's stream; null is its default one
-  void* workspace = nullptr;  // Kernel::workspace bytes, of any content
+  int block = 0;                        // threads a block, one of Traits::blocks; 0 where the kernel chooses for itself
+  Plan plan = {};                       // of a kernel that has plans
+  float temperature = 1;                // the row is divided by it first; above 0
+  const float* temperatures = nullptr;  // one for each row, in the machine's memory, in place of that
+  bool overlap = false;  // the launch may begin before the one ahead of it in the stream ends, and waits for it itself
+  void* stream = nullptr;  // the machine's stream; null is its default one
+  // Kernel::workspace bytes, one for each of the launches that may run at one time. Of any content; where the kernel keeps
+  // its workspace, zero before the first launch and as the last one left it from then on. One that was broken off leaves
+  // it to be zeroed again.
+  void* workspace = nullptr;
+
+  Types types() const { return {in_type, out_type}; }
 
   bool empty() const { return rows == 0 || cols == 0; }
 };
@@ -70,8 +96,14 @@ class List {
   constexpr const T& operator[](int i) const { return values_[i]; }
 
  private:
-  T values_[16] = {};
+  T values_[32] = {};
   int count_ = 0;
+};
+
+// What the order of a kernel's additions costs: how many an element passes through at most, and how many partial sums are
+// rescaled on its way.
+struct Rounding {
+  std::int64_t additions = 0, merges = 0;
 };
 
 // Everything about a kernel that has a default. SOFTMAX_KERNEL takes them by name: `.blocks = {32}`.
@@ -82,10 +114,17 @@ struct Traits {
   Exp exp = Exp::expf;
   Divide divide = Divide::ieee;
   int reads = 1, writes = 1;  // times the kernel goes over the matrix
-  int alignment = 4;          // bytes: input and output must begin at a multiple; a power of two
+  int alignment = 4;          // bytes: input and output must begin at a multiple, and of an element in any case
+  List<Types> types = {Types{}};
+  bool in_place = false;         // output may be input
+  bool temperature = false;      // it divides by one
+  bool keeps_workspace = false;  // from launch to launch
   bool cuda_only = false;
   std::string (*supports)(const Problem&) = nullptr;    // empty: yes; else the reason
   std::int64_t (*workspace)(const Problem&) = nullptr;  // bytes
+  Rounding (*rounding)(const Problem&) = nullptr;       // in place of what `summation` says
+  List<Plan> plans = {};                                // whose threads and vectors it has; none: it has no plans
+  Plan (*plan)(const Problem&) = nullptr;               // what it does with this problem, Problem::plan respected
 };
 
 class Kernel {
@@ -111,6 +150,7 @@ class Kernel {
   static constexpr std::int64_t kRowsPerLaunch = std::int64_t{1} << 30;
   void launch(const Problem&, std::int64_t rows_per_launch = kRowsPerLaunch) const;
   Traffic traffic(const Problem&) const;
+  Plan plan(const Problem&) const;  // all 0 if it has none
   std::int64_t workspace(const Problem&) const;
 
  private:

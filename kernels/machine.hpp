@@ -42,6 +42,7 @@ struct Region {
     input,    // read only
     output,   // of any content at first; the kernel must write every element
     scratch,  // of any content at first
+    state,    // of some content at first, to be read and written
   };
   std::string name;
   const void* data = nullptr;

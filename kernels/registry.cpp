@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cfloat>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -31,33 +32,47 @@ std::vector<const Kernel*> sorted() {
   return all;
 }
 
-std::string list(const List<int>& blocks) {
+template <class T, class Spell>
+std::string list(const List<T>& values, Spell spell) {
   std::string text;
-  for (int block : blocks) text += (text.empty() ? "" : ", ") + std::to_string(block);
+  for (const T& value : values) text += (text.empty() ? "" : ", ") + spell(value);
   return text;
 }
 
-std::string bad_pointers(const Problem& p) {
+bool same_place(const Problem& p) { return p.in == p.out && p.in_type == p.out_type && p.in_stride == p.out_stride; }
+
+std::string bad_pointers(const Problem& p, bool in_place) {
   if (!p.in || !p.out) return "input or output is a null pointer";
   const auto end = [&p](const void* begin, std::int64_t stride, DataType type) {
     return static_cast<const char*>(begin) + ((p.rows - 1) * stride + p.cols) * std::int64_t(bytes_per_element(type));
   };
   const bool apart = end(p.in, p.in_stride, p.in_type) <= p.out || end(p.out, p.out_stride, p.out_type) <= p.in;
-  return apart ? "" : "input and output overlap, and kernels are promised that they do not";
+  if (apart || (in_place && same_place(p))) return "";
+  return in_place ? "input and output overlap without being the same"
+                  : "input and output overlap, and kernels are promised that they do not";
 }
 
+std::string misaligned(const void* at, DataType type, int alignment, const char* what) {
+  alignment = std::max(alignment, int(bytes_per_element(type)));
+  if (std::uintptr_t(at) % std::uintptr_t(alignment) == 0) return {};
+  return std::string(what) + " must begin at a multiple of " + std::to_string(alignment) + " bytes";
+}
 std::string misaligned(const Problem& p, int alignment) {
-  const auto astray = [alignment](const void* at) { return std::uintptr_t(at) % std::uintptr_t(alignment) != 0; };
-  if (!astray(p.in) && !astray(p.out)) return {};
-  return std::string(astray(p.in) ? "the input" : "the output") + " must begin at a multiple of " +
-         std::to_string(alignment) + " bytes";
+  const std::string in = misaligned(p.in, p.in_type, alignment, "the input");
+  return in.empty() ? misaligned(p.out, p.out_type, alignment, "the output") : in;
 }
 
 // What the kernel may touch.
-std::vector<Region> regions(const Problem& p, std::int64_t workspace) {
-  return {{"the input", p.in, p.rows, p.cols, p.in_stride, bytes_per_element(p.in_type), Region::Use::input},
-          {"the output", p.out, p.rows, p.cols, p.out_stride, bytes_per_element(p.out_type), Region::Use::output},
-          {"the workspace", p.workspace, 1, workspace, workspace, 1, Region::Use::scratch}};
+std::vector<Region> regions(const Problem& p, std::int64_t workspace, bool keeps_workspace) {
+  using enum Region::Use;
+  std::vector<Region> all = {
+      {"the output", p.out, p.rows, p.cols, p.out_stride, bytes_per_element(p.out_type),
+       same_place(p) ? state : output},
+      {"the workspace", p.workspace, 1, workspace, workspace, 1, keeps_workspace ? state : scratch}};
+  if (!same_place(p))
+    all.insert(all.begin(), {"the input", p.in, p.rows, p.cols, p.in_stride, bytes_per_element(p.in_type), input});
+  if (p.temperatures) all.push_back({"the temperatures", p.temperatures, 1, p.rows, p.rows, sizeof(float), input});
+  return all;
 }
 
 }  // namespace
@@ -69,6 +84,16 @@ std::string_view name(DataType type) {
     case DataType::bf16: return "bf16";
   }
   return "?";
+}
+
+std::string name(Types t) {
+  return t.in == t.out ? std::string(name(t.in)) : std::string(name(t.in)) + "-" + std::string(name(t.out));
+}
+
+std::string to_string(const Plan& p) {
+  std::string text = std::to_string(p.threads) + "x" + std::to_string(p.vectors);
+  if (p.shared > 0) text += "+" + std::to_string(p.shared) + "s";
+  return p.blocks > 1 ? text + " c" + std::to_string(p.blocks) : text;
 }
 
 std::size_t bytes_per_element(DataType type) { return type == DataType::fp32 ? 4 : 2; }
@@ -89,21 +114,27 @@ std::string Kernel::unsupported(const Problem& p) const {
   if (p.in_stride < p.cols || p.out_stride < p.cols)
     return "a row stride must be at least cols = " + std::to_string(p.cols) + ", not " +
            std::to_string(std::min(p.in_stride, p.out_stride));
-  if (p.in_type != DataType::fp32 || p.out_type != DataType::fp32)
-    return label() + " takes fp32 to fp32, not " + std::string(softmax::name(p.in_type)) + " to " +
-           std::string(softmax::name(p.out_type));
+  if (std::find(traits_.types.begin(), traits_.types.end(), p.types()) == traits_.types.end())
+    return label() + " takes " + list(traits_.types, [](Types t) { return softmax::name(t); }) + ", not " +
+           softmax::name(p.types());
+  if (!traits_.temperature && (p.temperature != 1 || p.temperatures)) return label() + " knows no temperature";
+  if (!(p.temperature > 0 && p.temperature <= FLT_MAX))
+    return "a temperature must be above 0 and finite, not " + std::to_string(p.temperature);
   if (traits_.blocks[0] == 0 && p.block != 0)
     return label() + " chooses its own block size, so ask for 0, not " + std::to_string(p.block);
   if (std::find(traits_.blocks.begin(), traits_.blocks.end(), p.block) == traits_.blocks.end())
-    return label() + " takes blocks of " + list(traits_.blocks) + " threads, not " + std::to_string(p.block);
+    return label() + " takes blocks of " + list(traits_.blocks, [](int b) { return std::to_string(b); }) +
+           " threads, not " + std::to_string(p.block);
   if (traits_.cuda_only && machine().simulated()) return label() + " runs on a GPU only";
+  if (!traits_.plan && p.plan != Plan()) return label() + " has no plans";
   return traits_.supports ? traits_.supports(p) : std::string();
 }
 
 void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
   if (const std::string why = unsupported(p); !why.empty()) throw std::invalid_argument(why);
   if (p.empty()) return;
-  if (const std::string why = bad_pointers(p); !why.empty()) throw std::invalid_argument(label() + ": " + why);
+  if (const std::string why = bad_pointers(p, traits_.in_place); !why.empty())
+    throw std::invalid_argument(label() + ": " + why);
   if (const std::string why = misaligned(p, traits_.alignment); !why.empty())
     throw std::invalid_argument(label() + ": " + why);
   for (std::int64_t first = 0; first < p.rows; first += rows_per_launch) {
@@ -111,8 +142,9 @@ void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
     slice.rows = std::min(rows_per_launch, p.rows - first);
     slice.in = static_cast<const char*>(p.in) + first * p.in_stride * std::int64_t(bytes_per_element(p.in_type));
     slice.out = static_cast<char*>(p.out) + first * p.out_stride * std::int64_t(bytes_per_element(p.out_type));
+    if (p.temperatures) slice.temperatures = p.temperatures + first;
     try {
-      machine().within(regions(slice, workspace(p)), [&] { launch_(slice); });
+      machine().within(regions(slice, workspace(p), traits_.keeps_workspace), [&] { launch_(slice); });
     } catch (const OutOfMemory&) {
       throw;
     } catch (const std::runtime_error& e) {
@@ -126,6 +158,8 @@ Traffic Kernel::traffic(const Problem& p) const {
   return {traits_.reads * elements * std::int64_t(bytes_per_element(p.in_type)),
           traits_.writes * elements * std::int64_t(bytes_per_element(p.out_type))};
 }
+
+Plan Kernel::plan(const Problem& p) const { return traits_.plan ? traits_.plan(p) : Plan(); }
 
 std::int64_t Kernel::workspace(const Problem& p) const { return traits_.workspace ? traits_.workspace(p) : 0; }
 

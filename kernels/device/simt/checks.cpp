@@ -96,14 +96,16 @@ Target Checks::locate(const Access& a, bool strict) const {
   if (a.thread.block->arena->owns(a.at)) return in_arena(a, *a.thread.block, strict);
   for (const Span& s : spans_) {
     if (a.at - s.first >= s.last - s.first) continue;
-    const bool input = s.region->use == Region::Use::input;
+    const Region::Use use = s.region->use;
+    const bool input = use == Region::Use::input;
     if (strict && !s.holds(a.at, a.bytes)) {
       std::uintptr_t wrong = a.at;  // of a wide access, the part that is outside
       while (s.holds(wrong, 1)) ++wrong;
       outside(a, place(a.thread, wrong));
     }
     if (strict && input && writes(a.op)) outside(a, place(a.thread, a.at) + ", which is read only");
-    return {.owner = scope_, .shift = s.shift, .written_at_first = input, .read_only = input};
+    return {
+        .owner = scope_, .shift = s.shift, .written_at_first = input || use == Region::Use::state, .read_only = input};
   }
   for (const Block& b : launch->blocks)
     if (b.arena->owns(a.at)) return in_arena(a, b, strict);
