@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 
 #include "kernels/device/cuda/counters.hpp"
@@ -275,40 +277,82 @@ class Gpu final : public Machine {
 
 inline namespace SOFTMAX_BACKEND {
 
+namespace {
+
+// What the runtime is asked for; a function is told once what it may use: the limit of 48 KiB counts its static shared
+// memory too, and clusters of more than 8 blocks are not portable.
+struct Config : cudaLaunchConfig_t {
+  Config(const void* function, const Grid& grid) : cudaLaunchConfig_t{} {
+    struct Granted {
+      std::size_t shared = 0;
+      bool large_cluster = false;
+    };
+    static std::unordered_map<const void*, Granted> functions;
+    Granted& granted = functions[function];
+    if (grid.shared > granted.shared) {
+      SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared)));
+      granted.shared = grid.shared;
+    }
+    if (grid.cluster > 8 && !granted.large_cluster) {
+      SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+      granted.large_cluster = true;
+    }
+    gridDim = grid.blocks;
+    blockDim = grid.threads;
+    dynamicSmemBytes = grid.shared;
+    stream = static_cast<cudaStream_t>(grid.stream);
+    attrs = attributes_;
+    if (grid.cooperative) add(cudaLaunchAttributeCooperative).cooperative = 1;
+    if (grid.cluster > 1) add(cudaLaunchAttributeClusterDimension).clusterDim = {grid.cluster, 1, 1};
+    if (grid.overlap && limits().compute_capability >= 90)
+      add(cudaLaunchAttributeProgrammaticStreamSerialization).programmaticStreamSerializationAllowed = 1;
+  }
+  Config(const Config&) = delete;
+
+ private:
+  cudaLaunchAttributeValue& add(cudaLaunchAttributeID id) {
+    attributes_[numAttrs].id = id;
+    return attributes_[numAttrs++].val;
+  }
+  cudaLaunchAttribute attributes_[3];
+};
+
+}  // namespace
+
 void launch(const void* function, const Grid& grid, void** arguments) {
-  // A function is told once what it may use: the limit of 48 KiB counts its static shared memory too, and clusters of more
-  // than 8 blocks are not portable.
-  struct Granted {
-    std::size_t shared = 0;
-    bool large_cluster = false;
-  };
-  static std::unordered_map<const void*, Granted> functions;
-  Granted& granted = functions[function];
-  if (grid.shared > granted.shared) {
-    SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared)));
-    granted.shared = grid.shared;
-  }
-  if (grid.cluster > 8 && !granted.large_cluster) {
-    SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    granted.large_cluster = true;
-  }
-  cudaLaunchAttribute attributes[2];
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid.blocks;
-  config.blockDim = grid.threads;
-  config.dynamicSmemBytes = grid.shared;
-  config.stream = static_cast<cudaStream_t>(grid.stream);
-  config.attrs = attributes;
-  if (grid.cooperative) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
-    attributes[config.numAttrs++].val.cooperative = 1;
-  }
-  if (grid.cluster > 1) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[config.numAttrs++].val.clusterDim = {grid.cluster, 1, 1};
-  }
+  const Config config(function, grid);
   SOFTMAX_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
   cuda::last = {function, grid};
+}
+
+int resident_blocks(const void* function, const Grid& grid) {
+  const int threads = int(grid.threads.x * grid.threads.y * grid.threads.z);
+  static std::map<std::tuple<const void*, int, std::size_t, unsigned>, int> known;
+  const auto [found, is_new] = known.try_emplace({function, threads, grid.shared, grid.cluster}, 0);
+  if (!is_new) return found->second;
+  try {
+    Grid one = grid;
+    one.blocks = grid.cluster;
+    const Config config(function, one);
+    int count = 0;
+    if (grid.cluster > 1)
+      SOFTMAX_CUDA_CHECK(cudaOccupancyMaxActiveClusters(&count, function, &config));
+    else
+      SOFTMAX_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, function, threads, grid.shared));
+    return found->second = count * (grid.cluster > 1 ? int(grid.cluster) : limits().multiprocessors);
+  } catch (...) {
+    known.erase(found);
+    throw;
+  }
+}
+
+const Limits& limits() {
+  using cuda::attribute;
+  static const Limits of_gpu = {.multiprocessors = attribute(cudaDevAttrMultiProcessorCount),
+                                .shared_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                                .compute_capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                                                      attribute(cudaDevAttrComputeCapabilityMinor)};
+  return of_gpu;
 }
 
 Machine& machine() {

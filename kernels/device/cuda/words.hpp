@@ -3,11 +3,15 @@
 
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
 #include "kernels/device/cuda/check.hpp"
+#include "kernels/device/cuda/hopper.hpp"
 #include "kernels/machine.hpp"
 
 #define SHARED(name, ...)          \
@@ -27,6 +31,7 @@ struct Grid {
   void* stream = nullptr;
   bool cooperative = false;
   unsigned cluster = 1;
+  bool overlap = false;  // may begin before the launch ahead of it ends: see grid_dependency_wait
 };
 
 // Starts the kernel; `function` is its address, `arguments` point at what it takes.
@@ -40,6 +45,20 @@ void launch(void (*kernel)(P...), const Grid& grid, A... args) {
   };
   start(P(args)...);
 }
+
+// Blocks of such a launch that can be resident on the whole machine at once; of clusters, those of whole ones. 0 if there
+// is no room for any. The number of blocks in `grid` does not matter.
+int resident_blocks(const void* function, const Grid&);
+template <class... P>
+int resident_blocks(void (*kernel)(P...), const Grid& grid) {
+  return resident_blocks(reinterpret_cast<const void*>(kernel), grid);
+}
+
+struct Limits {
+  int multiprocessors, shared_per_block;  // shared_per_block: bytes that a block can ask for
+  int compute_capability;                 // 90 is 9.0
+};
+const Limits& limits();
 
 Machine& machine();
 

@@ -16,6 +16,8 @@ std::string number(std::uintptr_t n) { return std::to_string(n); }
 std::string where(unsigned site) { return kOpen + std::to_string(site) + kClose; }
 std::string who(const Thread& t) { return "thread " + number(t.rank) + " of " + describe(*t.block); }
 std::string who(const Stamp& s) {
+  if (s.warp >= kFirstCopier)
+    return "a copy that an mbarrier of block " + number(s.block - launch->first_serial) + " counts";
   return "thread " + std::to_string(s.warp * 32 + std::countr_zero(s.lanes)) + " of block " +
          number(s.block - launch->first_serial);
 }
@@ -119,14 +121,15 @@ void Checks::check(const Access& a, const Target& target) {
     throw Fault("misaligned: " + who(t) + " " + verb(a.op) + " " + number(a.bytes) + " bytes at " + place(t, a.at) +
                 ", whose address is no multiple of that, at " + where(a.site));
   if (target.read_only) return;  // never written, so nobody's reads need be remembered
-  Mark mark{.stamp = {.block = t.block->serial,
-                      .epoch = t.block->epoch,
-                      .age = t.block->warps[t.rank / 32].order.age,
-                      .lanes = 1u << t.rank % 32,
-                      .warp = std::uint16_t(t.rank / 32),
-                      .site = a.site},
+  Mark mark{.stamp = a.by ? *a.by
+                          : Stamp{.block = t.block->serial,
+                                  .epoch = t.block->epoch,
+                                  .age = t.block->warps[t.rank / 32].order.age,
+                                  .lanes = 1u << t.rank % 32,
+                                  .warp = std::uint16_t(t.rank / 32)},
             // In shared memory volatile orders nothing that a barrier would, so it excuses nothing.
             .strong = a.op == Op::atomic || (strong(a.op) && !target.shared)};
+  mark.stamp.site = a.site;
   for (std::uintptr_t at = a.at, last = a.at + a.bytes; at < last;) {
     Page& page = shadow_.page(at, std::min(target.shift, unsigned(std::countr_zero(a.bytes))));
     const std::uintptr_t granule = std::uintptr_t{1} << page.shift, first = at % granule;
@@ -155,7 +158,8 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
   const auto conflicts = [&](const Mark& other) {
     const Stamp& s = other.stamp;
     if (s.block == 0 || !(other.bytes & bytes) || (mark.strong && other.strong)) return false;
-    if (s.block == mine.block && (s.epoch < mine.epoch || (s.warp == mine.warp && s.lanes == mine.lanes))) return false;
+    if (!a.by && s.block == mine.block && (s.epoch < mine.epoch || (s.warp == mine.warp && s.lanes == mine.lanes)))
+      return false;
     return !order.before(s, t);
   };
   const auto conflicts_with = [&](const Mark& r) {
@@ -181,7 +185,9 @@ void Checks::check_cell(const Access& a, const Target& target, Cell& c, std::uin
   if (!mark.strong) any_conflicts(c.more_writes);
   if (!writes(a.op)) return remember(t, c.read, c.more, mark);
   if (!conflicts_with(c.read)) any_conflicts(c.more);
-  if (!reads(a.op) && conflicts(c.write)) {
+  if (a.by) {
+    conflicts_with(c.write);  // it lands later: what it stores is not there to be compared
+  } else if (!reads(a.op) && conflicts(c.write)) {
     if (overwrite_.bytes == 0) {
       overwrite_ = {.bytes = 0, .at = a.at, .before = {}, .mine = mine, .other = c.write.stamp, .op = a.op};
       std::memcpy(overwrite_.before, reinterpret_cast<const void*>(a.at), a.bytes);

@@ -21,6 +21,7 @@ struct Access {
   std::size_t bytes;
   Op op;
   std::uint16_t site;
+  const Stamp* by = nullptr;  // instead of the thread, which started it
 };
 
 // A region in bytes.

@@ -113,6 +113,11 @@ SIMT_WORD grid_group this_grid() { return {}; }
 class cluster_group {
  public:
   SIMT_WORD void sync(simt::Where where = {}) const { simt::barrier(simt::Scope::cluster, false, where); }
+  // A thread that has arrived may do what concerns no other block before it waits.
+  struct arrival_token {};
+  SIMT_WORD static arrival_token barrier_arrive(simt::Where where = {}) { return simt::arrive(where), arrival_token(); }
+  SIMT_WORD static void barrier_wait(simt::Where where = {}) { simt::wait_arrived(where); }
+  SIMT_WORD static void barrier_wait(arrival_token&&, simt::Where where = {}) { simt::wait_arrived(where); }
   SIMT_WORD unsigned block_rank() const { return simt::cluster_rank(); }
   SIMT_WORD unsigned num_blocks() const { return simt::cluster_blocks(); }
   template <class T>

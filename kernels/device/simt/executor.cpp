@@ -77,6 +77,8 @@ void release(Scope scope, Barrier& b) {
       if (Thread& thread = block.threads[t]; thread.state == waiting_at(scope)) {
         thread.votes = b.votes;
         make_ready(thread);
+      } else if (scope == Scope::cluster && thread.arrival == Arrival::pending) {
+        thread.arrival = Arrival::met;
       }
   }
   b.arrived = b.votes = 0;
@@ -93,6 +95,10 @@ void refuse_if_partial(Scope scope, const Barrier& b) {
 void on_return() {
   trace::settle();
   Thread& self = *current;
+  finish_copies(self);
+  if (self.arrival != Arrival::none)
+    throw Fault("thread " + std::to_string(self.rank) + " of " + describe(*self.block) +
+                " returned between barrier_arrive and barrier_wait");
   self.state = State::returned;
   --launch->live;
   const unsigned bit = 1u << self.rank % Limits::kWarp;
@@ -117,6 +123,7 @@ void on_return() {
     ++b.returned;
     refuse_if_partial(scope, b);
   }
+  refuse_flights(*self.block);
 }
 
 void thread_main(void*) {
@@ -178,6 +185,7 @@ void admit(std::int64_t first, std::int64_t count) {
   Launch& l = *launch;
   const unsigned threads = l.threads_per_block, cluster = l.geometry.cluster;
   l.grid_barrier = {};
+  l.mbarriers.clear();
   l.cluster_barriers.assign(std::size_t((count + cluster - 1) / cluster), {});
   l.blocks.resize(std::size_t(count));
   const std::size_t total = std::size_t(count) * threads;
@@ -218,6 +226,9 @@ void admit(std::int64_t first, std::int64_t count) {
       thread.block = &b;
       thread.rank = t;
       thread.strong_in_a_row = 0;
+      thread.arrival = Arrival::none;
+      thread.copies.clear();
+      thread.groups = 0;
       thread.fiber.start(thread_main, nullptr);
       make_ready(thread);
     }
@@ -312,17 +323,31 @@ unsigned live_lanes() {
 unsigned cluster_rank() { return current->block->cluster_rank; }
 unsigned cluster_blocks() { return launch->geometry.cluster; }
 
-int barrier(Scope scope, bool predicate, Where where) {
+int resident_blocks(const Geometry& g) {
+  if (g.block.count() < 1 || g.block.count() > Limits::kThreadsPerBlock) return 0;
+  return int(blocks_per_processor(g) * Limits::kProcessors / g.cluster * g.cluster);
+}
+
+// The current thread comes to a barrier.
+static Barrier& come(Scope scope, bool predicate, Where where) {
   trace::settle();
   if (scope == Scope::grid && !launch->geometry.cooperative)
     throw Fault("grid.sync at " + at(where) + " in a launch that is not cooperative");
+  if (scope == Scope::cluster && current->arrival != Arrival::none)
+    throw Fault("a second arrival at the cluster's barrier, without barrier_wait before it, at " + at(where));
   Barrier& b = barrier_of(scope, *current->block);
   if (b.arrived > 0 && (b.where.line != where.line || b.where.file != where.file))
     throw Fault(std::string("threads meet at different calls of ") + spell(scope) + ": thread " +
                 std::to_string(current->rank) + " at " + at(where) + "; " + roll_call(*current->block));
   b.where = where;
   b.votes += predicate;
-  if (++b.arrived == threads_in(scope)) {
+  ++b.arrived;
+  return b;
+}
+
+int barrier(Scope scope, bool predicate, Where where) {
+  Barrier& b = come(scope, predicate, where);
+  if (b.arrived == threads_in(scope)) {
     const int votes = b.votes;
     release(scope, b);
     return votes;
@@ -332,6 +357,20 @@ int barrier(Scope scope, bool predicate, Where where) {
   refuse_if_partial(scope, b);
   wait(current->state, where);
   return current->votes;
+}
+
+void arrive(Where where) {
+  Barrier& b = come(Scope::cluster, false, where);
+  current->arrival = Arrival::pending;
+  refuse_if_partial(Scope::cluster, b);
+  if (b.arrived == threads_in(Scope::cluster)) release(Scope::cluster, b);
+}
+
+void wait_arrived(Where where) {
+  trace::settle();
+  if (current->arrival == Arrival::none) throw Fault("barrier_wait without barrier_arrive at " + at(where));
+  if (current->arrival == Arrival::pending) wait(State::at_cluster, where);
+  current->arrival = Arrival::none;
 }
 
 void meet(Meet kind, unsigned mask, const void* value, void* result, std::size_t bytes, int source, Where where) {

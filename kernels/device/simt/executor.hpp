@@ -50,6 +50,8 @@ struct Geometry {
 // take.
 void run(const Geometry&, void (*body)(void*), void* argument);
 LaunchInfo last_launch();
+// On the whole device at once, in whole clusters.
+int resident_blocks(const Geometry&);
 void set_schedule(Schedule);
 
 // The rest is for the words, called by the thread that runs.
@@ -66,6 +68,11 @@ void set_schedule(Schedule);
 enum class Scope { block, cluster, grid };
 // Waits for every thread of the scope; returns how many of them came with a true predicate (Scope::block only).
 int barrier(Scope, bool predicate, Where);
+
+// The two halves of a cluster's barrier. What a thread does between them is taken for done before its cluster met if it
+// was, and for done behind it otherwise.
+void arrive(Where);
+void wait_arrived(Where);
 
 enum class Meet { sync, shuffle, ballot };
 // Waits for the lanes of `mask` in the caller's warp. shuffle: *result = what lane `source` brought, `bytes` of it.
@@ -88,6 +95,15 @@ void atomic_store(void* address, const void* value, std::size_t bytes);
 // The block's own copy of a shared variable; `key` tells declarations apart.
 void* shared(const void* key, const char* name, std::size_t bytes, std::size_t alignment);
 void* dynamic_shared();
+// See words.hpp and async.cpp.
+void copy_async(void* to, const void* from, std::size_t bytes, Where);
+void commit_copies();
+void wait_copies(std::size_t groups);
+void mbarrier_init(std::uint64_t*, unsigned arrivals, Where);
+void mbarrier_expect(std::uint64_t*, unsigned bytes, Where);
+void mbarrier_wait(std::uint64_t*, unsigned parity, Where);
+void store_async(std::uint64_t* to, std::uint64_t value, std::uint64_t* barrier, Where);
+void bulk_load(void* to, const void* from, std::size_t bytes, std::uint64_t* barrier, Where);
 // Where the block of rank `rank` in the caller's cluster has what `address` is in the caller's block.
 void* in_cluster(void* address, unsigned rank, Where);
 

@@ -17,7 +17,8 @@ struct Thread;
 struct Block;
 struct Launch;
 
-// When some lanes of a warp did something.
+// When some lanes of a warp did something. Copies that an mbarrier counts are those of a warp of the barrier's own, its
+// phases their ages; no barrier of threads covers them.
 struct Stamp {
   std::uint32_t block = 0;  // serial number, over all launches of the program; 0: never
   std::uint32_t epoch = 0;  // barriers that the block had passed
@@ -26,6 +27,7 @@ struct Stamp {
   std::uint16_t warp = 0;
   std::uint16_t site = 0;
 };
+inline constexpr std::uint16_t kFirstCopier = 32;  // of a block's warps, the first that is none
 
 // What a thread has learnt from others through atomics, in the order of blocks and ranks.
 class Knowledge {
@@ -70,6 +72,9 @@ class Order {
   void barrier(Scope, Launch&, Block& block);
   void sync_warp(Block&, unsigned warp, unsigned mask);
   void fence(Thread&, Scope);
+  // Of an mbarrier: what a thread knows goes into it and comes out of it.
+  void release(Thread& t, Knowledge& to) { to.learn(snapshot(t)); }
+  void acquire(Thread& t, const Knowledge& from) { mine(t).acquired.learn(from); }
   // `owner` tells apart what different blocks keep at one address of shared memory.
   void atomic(Thread&, std::uintptr_t address, std::uint32_t owner, bool load, bool store);
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <vector>
 
 #include "kernels/device/simt/arena.hpp"
@@ -15,6 +16,17 @@
 namespace softmax::device::simt {
 
 enum class State : unsigned char { ready, spinning, at_warp, at_block, at_cluster, at_grid, returned };
+
+// Of a thread's barrier_arrive: whether the others have come since.
+enum class Arrival : unsigned char { none, pending, met };
+
+// What __pipeline_memcpy_async has not done yet.
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes, group;
+  std::uintptr_t pc;
+};
 
 struct Block;
 struct Thread {
@@ -30,6 +42,9 @@ struct Thread {
   void* result;
   int source;
   int votes;
+  Arrival arrival;
+  std::vector<Copy> copies;
+  std::size_t groups;   // of copies that it has committed
   int strong_in_a_row;  // atomic and volatile accesses since the thread last waited: it may be spinning
 };
 
@@ -69,6 +84,23 @@ struct Block {
   Arena* arena;
 };
 
+// An mbarrier, and the copies under way that count on it.
+struct MbarrierState {
+  struct Flight {
+    void* to;
+    const void* from;  // null: the value
+    std::uint64_t value;
+    std::size_t bytes;
+  };
+  Block* block;
+  std::uint16_t number;  // in the launch
+  unsigned arrivals, awaited;
+  std::int64_t bytes = 0;   // still expected
+  std::uint32_t phase = 0;  // how many are complete
+  Knowledge released{};     // what those knew who arrived and copied
+  std::vector<Flight> flights{};
+};
+
 // The threads that are resident together and everything the scheduler knows of them.
 struct Launch {
   Geometry geometry;
@@ -80,6 +112,8 @@ struct Launch {
   std::vector<Block> blocks;  // resident
   std::vector<Barrier> cluster_barriers;
   Barrier grid_barrier;
+  std::map<std::uint64_t*, MbarrierState> mbarriers;
+  std::uint16_t mbarriers_made = 0;
   std::vector<std::size_t> by_order;  // thread of each place in the schedule
   std::vector<std::uint64_t> ready;   // a bit for each place
   std::size_t first_ready = 0;        // no bit before this word
@@ -95,6 +129,10 @@ inline bool together(Scope scope, const Block& a, const Block& b) {
 // The launch and the thread that run now.
 extern constinit thread_local Launch* launch;
 extern constinit thread_local Thread* current;
+
+// A thread ends: its copies are made. A block ends: none may be under way to it.
+void finish_copies(Thread&);
+void refuse_flights(const Block&);
 
 // For reports: "v2_shared.cu:31", "a shuffle", "block 7", and who waits where in a block, one clause a place.
 std::string at(Where);

@@ -145,7 +145,7 @@ void admit(Block& b) {
   }
 }
 
-void access(std::uintptr_t address, std::size_t bytes, Op op, std::uintptr_t pc) {
+void access(std::uintptr_t address, std::size_t bytes, Op op, std::uintptr_t pc, const Copier* by) {
   Thread* const t = current;
   if (!t || t->fiber.owns(address)) return;  // the host's side of a kernel file, or a variable of the thread
   if (strong(op)) give_way();
@@ -154,10 +154,11 @@ void access(std::uintptr_t address, std::size_t bytes, Op op, std::uintptr_t pc)
     const Busy busy;
     tracer->checks.settle();
     ++tracer->accesses;
-    const Access a{*t, address, bytes, op, tracer->sites.number(pc, op)};
+    const Access a{*t, address, bytes, op, tracer->sites.number(pc, op), by ? &by->stamp : nullptr};
     const bool strict = tracer->level == Watch::check;
     const Target target = tracer->checks.locate(a, strict);
-    t->block->warps[t->rank / 32].requests->add(a.site, t->rank % 32, address, std::uint16_t(bytes), target.shared);
+    const unsigned lane = by ? by->lane : t->rank % 32;
+    t->block->warps[t->rank / 32].requests->add(a.site, lane, address, std::uint16_t(bytes), target.shared);
     if (strong(op)) tracer->checks.order.atomic(*t, address, target.owner, reads(op), writes(op));
     if (strict) tracer->checks.check(a, target);
     return;
@@ -209,6 +210,17 @@ void fence(Scope scope) {
   if (off()) return;
   const Busy busy;
   tracer->checks.order.fence(*current, scope);
+}
+
+void release(Knowledge& to) {
+  if (off()) return;
+  const Busy busy;
+  tracer->checks.order.release(*current, to);
+}
+void acquire(const Knowledge& from) {
+  if (off()) return;
+  const Busy busy;
+  tracer->checks.order.acquire(*current, from);
 }
 
 void returned(Thread& t) {

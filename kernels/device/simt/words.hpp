@@ -80,6 +80,7 @@ struct alignas(4 * sizeof(T)) simt_vector4 {
 using float2 = simt_vector2<float>;
 using float4 = simt_vector4<float>;
 using int2 = simt_vector2<int>;
+using uint2 = simt_vector2<unsigned>;
 using int4 = simt_vector4<int>;
 using uint4 = simt_vector4<unsigned>;
 struct float3 {
@@ -87,6 +88,7 @@ struct float3 {
 };
 SIMT_WORD int2 make_int2(int x, int y) { return {x, y}; }
 SIMT_WORD int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+SIMT_WORD uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 SIMT_WORD uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 SIMT_WORD float3 make_float3(float x, float y, float z) { return {x, y, z}; }
 SIMT_WORD float2 make_float2(float x, float y) { return {x, y}; }
@@ -223,6 +225,13 @@ SIMT_WORD unsigned atomicInc(unsigned* address, unsigned last) {
 }
 SIMT_WORD void __threadfence() { softmax::device::simt::fence(softmax::device::simt::Scope::grid); }
 SIMT_WORD void __threadfence_block() { softmax::device::simt::fence(softmax::device::simt::Scope::block); }
+// Late copies: one is made when its thread waits for it, or ends.
+SIMT_WORD void __pipeline_memcpy_async(void* shared, const void* global, std::size_t bytes,
+                                       simt_words::Where where = {}) {
+  softmax::device::simt::copy_async(shared, global, bytes, where);
+}
+SIMT_WORD void __pipeline_commit() { softmax::device::simt::commit_copies(); }
+SIMT_WORD void __pipeline_wait_prior(std::size_t groups) { softmax::device::simt::wait_copies(groups); }
 // A spinning wait must sleep, or the thread that it waits for never runs.
 SIMT_WORD void __nanosleep(unsigned) { softmax::device::simt::spin(); }
 
@@ -290,12 +299,50 @@ namespace simt_words = ::simt_words;  // std::memcpy(...) is one too
 namespace softmax::device {
 inline namespace SOFTMAX_BACKEND {
 
+// What cuda/hopper.hpp says of them holds here. What a copy brings lands late, when a thread waits for it, and is no part
+// of memory for anybody who has not waited.
+using Mbarrier = std::uint64_t;
+SIMT_WORD void mbarrier_init(Mbarrier* barrier, unsigned arrivals, simt::Where where = {}) {
+  simt::mbarrier_init(barrier, arrivals, where);
+}
+SIMT_WORD void mbarrier_fence_init() {}
+SIMT_WORD void mbarrier_expect(Mbarrier* barrier, unsigned bytes, simt::Where where = {}) {
+  simt::mbarrier_expect(barrier, bytes, where);
+}
+SIMT_WORD void mbarrier_wait(Mbarrier* barrier, unsigned parity, simt::Where where = {}) {
+  simt::mbarrier_wait(barrier, parity, where);
+}
+SIMT_WORD void store_async(std::uint64_t* address, std::uint64_t value, Mbarrier* barrier, simt::Where where = {}) {
+  simt::store_async(address, value, barrier, where);
+}
+SIMT_WORD void bulk_load(void* shared, const void* global, unsigned bytes, Mbarrier* barrier, simt::Where where = {}) {
+  simt::bulk_load(shared, global, bytes, barrier, where);
+}
+SIMT_WORD void async_fence() {}
+// One access each; volatile ones do not race with each other.
+SIMT_WORD void store_relaxed(uint4* address, uint4 value) {
+  *reinterpret_cast<volatile decltype(value.all)*>(address) = value.all;
+}
+SIMT_WORD uint4 load_relaxed(const uint4* address) {
+  uint4 value;
+  value.all = *reinterpret_cast<const volatile decltype(value.all)*>(address);
+  return value;
+}
+SIMT_WORD void store_relaxed(unsigned* address, unsigned value) { *const_cast<volatile unsigned*>(address) = value; }
+SIMT_WORD unsigned load_relaxed(const unsigned* address) { return *const_cast<const volatile unsigned*>(address); }
+SIMT_WORD void grid_dependency_wait() {}
+SIMT_WORD void grid_dependency_launch() {}
+
 struct Grid {
   dim3 blocks, threads;
   std::size_t shared = 0;  // dynamic, bytes a block
   void* stream = nullptr;
   bool cooperative = false;
   unsigned cluster = 1;
+  bool overlap = false;  // here launches follow each other all the same
+  SIMT_WORD simt::Geometry geometry() const {
+    return {.grid = blocks, .block = threads, .dynamic_shared = shared, .cooperative = cooperative, .cluster = cluster};
+  }
 };
 
 // Runs kernel(args...) to its end; throws simt::Fault at the first rule it breaks.
@@ -304,13 +351,21 @@ SIMT_WORD void launch(void (*kernel)(P...), const Grid& grid, A... args) {
   // Arguments are no memory of the kernel's, so their loads are not its loads.
   auto body = [&]() __attribute__((no_sanitize_thread)) { kernel(P(args)...); };
   simt::run(
-      {.grid = grid.blocks,
-       .block = grid.threads,
-       .dynamic_shared = grid.shared,
-       .cooperative = grid.cooperative,
-       .cluster = grid.cluster},
-      [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
+      grid.geometry(), [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
 }
+
+// Blocks of such a launch that can be resident on the whole machine at once; of clusters, those of whole ones. 0 if there
+// is no room for any. The number of blocks in `grid` does not matter.
+template <class... P>
+SIMT_WORD int resident_blocks(void (*)(P...), const Grid& grid) {
+  return simt::resident_blocks(grid.geometry());
+}
+
+struct Limits {
+  int multiprocessors, shared_per_block;  // shared_per_block: bytes that a block can ask for
+  int compute_capability;                 // 90 is 9.0
+};
+SIMT_WORD Limits limits() { return {simt::Limits::kProcessors, int(simt::Limits::kShared), 90}; }
 
 Machine& machine();
 
