@@ -1,0 +1,139 @@
+#pragma once
+// How the threads of a block, the blocks of a cluster and the blocks of a grid that share a row come to one (max, sum).
+// All threads call; each gets the row's.
+
+#include "kernels/collective/online.hpp"
+#include "kernels/kernel.hpp"
+
+namespace softmax::collective {
+inline namespace SOFTMAX_BACKEND {
+
+__device__ __forceinline__ std::uint64_t as_word(MaxSum x) {
+  return std::uint64_t(__float_as_uint(x.sum)) << 32 | __float_as_uint(x.max);
+}
+__device__ __forceinline__ MaxSum as_pair(std::uint64_t x) {
+  return {__uint_as_float(unsigned(x)), __uint_as_float(unsigned(x >> 32))};
+}
+
+// Of `slots` pairs in shared memory, by one warp; each lane gets the result.
+template <int Slots>
+__device__ __forceinline__ MaxSum warp_merge(const std::uint64_t* pairs, int slots, int lane, float scale) {
+  if constexpr (Slots <= 32) {
+    const MaxSum one = lane < slots ? as_pair(pairs[lane]) : MaxSum{-INFINITY, 0};
+    return lanes_merge<32>(one, scale);
+  }
+  MaxSum some[Slots / 32];
+  float max = -INFINITY, sum = 0;
+#pragma unroll
+  for (int i = 0; i < Slots / 32; ++i) {
+    some[i] = i * 32 + lane < slots ? as_pair(pairs[i * 32 + lane]) : MaxSum{-INFINITY, 0};
+    max = fmaxf(max, some[i].max);
+  }
+  max = lanes_max<32>(max);
+#pragma unroll
+  for (int i = 0; i < Slots / 32; ++i) sum += some[i].sum * shifted_exp(some[i].max, anchor(max), scale);
+  return {max, lanes_sum<32>(sum)};
+}
+
+// A block of `Threads` threads; `pairs` has a place for each warp. The place is free again after the next barrier.
+template <int Threads>
+__device__ __forceinline__ MaxSum block_exchange(MaxSum of_warp, std::uint64_t* pairs, float scale) {
+  if constexpr (Threads == 32) return of_warp;
+  const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
+  if (lane == 0) pairs[warp] = as_word(of_warp);
+  __syncthreads();
+  return warp_merge<32>(pairs, Threads / 32, lane, scale);
+}
+
+// Every warp of a cluster tells every block; one wait takes the place of a barrier of the block and one of the cluster.
+template <int Threads>
+struct ClusterExchange {
+  static constexpr int kWarps = Threads / 32, kBlocks = 16;
+  std::uint64_t* pairs;        // shared memory: a place for each warp of the cluster
+  device::Mbarrier* arrived;   // shared memory
+
+  // Before the loads, so that the other blocks' start is not waited for.
+  __device__ __forceinline__ void begin(int blocks) {
+    if (threadIdx.x == 0) {
+      device::mbarrier_init(arrived, 1);
+      device::mbarrier_fence_init();
+      device::mbarrier_expect(arrived, unsigned(blocks * kWarps * 8));
+    }
+    cooperative_groups::this_cluster().barrier_arrive();
+  }
+  __device__ __forceinline__ MaxSum operator()(MaxSum of_warp, int blocks, float scale) {
+    const auto cluster = cooperative_groups::this_cluster();
+    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32), rank = int(cluster.block_rank());
+    cluster.barrier_wait();
+    if (lane < blocks)
+      device::store_async(cluster.map_shared_rank(pairs, unsigned(lane)) + rank * kWarps + warp, as_word(of_warp),
+                          cluster.map_shared_rank(arrived, unsigned(lane)));
+    device::mbarrier_wait(arrived, 0);
+    return warp_merge<kWarps * kBlocks>(pairs, blocks * kWarps, lane, scale);
+  }
+};
+
+// What the blocks of a grid tell each other through global memory: in one word of 16 bytes the pair and the round that it is
+// of, so no fence and no counter is between a block and its reader. A round's number is never used again: groups may have
+// another size in the next launch. Two places a block, taken in turn: who is a round ahead overwrites nothing unread.
+struct GridWorkspace {
+  unsigned round, left;  // the first round of the next launch; blocks that are done with this one
+  unsigned pad[30];
+  uint4 told[1];         // 2 * blocks
+
+  static std::int64_t bytes(std::int64_t blocks) { return 128 + 32 * blocks; }
+};
+template <int Threads>
+struct GridExchange {
+  GridWorkspace* global;
+  std::uint64_t* pairs;  // shared memory: a place for each warp
+  unsigned* shared;      // shared memory: a word
+  std::uint64_t* result; // shared memory
+  int group, rank, blocks;
+  unsigned round = 0;
+
+  // All blocks must have read the round before the last one leaves.
+  __device__ __forceinline__ void begin() {
+    if (threadIdx.x == 0) *shared = device::load_relaxed(&global->round);
+  }
+  __device__ __forceinline__ MaxSum operator()(MaxSum of_warp, float scale) {
+    const MaxSum mine = block_exchange<Threads>(of_warp, pairs, scale);
+    const unsigned now = *shared + ++round;
+    if (threadIdx.x < 32) {
+      const int lane = int(threadIdx.x);
+      uint4* const told = global->told + now % 2;
+      if (lane == 0)
+        device::store_relaxed(told + 2 * (group * blocks + rank),
+                              make_uint4(now, 0, __float_as_uint(mine.max), __float_as_uint(mine.sum)));
+      MaxSum all = {-INFINITY, 0};
+      for (int first = 0; first < blocks; first += 32) {
+        MaxSum one = {-INFINITY, 0};
+        if (first + lane < blocks) {
+          const uint4* const at = told + 2 * (group * blocks + first + lane);
+          uint4 word = device::load_relaxed(at);
+          while (word.x != now) {
+            __nanosleep(20);
+            word = device::load_relaxed(at);
+          }
+          one = {__uint_as_float(word.z), __uint_as_float(word.w)};
+        }
+        const MaxSum some = lanes_merge<32>(one, scale);
+        const float max = fmaxf(all.max, some.max);
+        all = {max, all.sum * shifted_exp(all.max, anchor(max), scale) +
+                        some.sum * shifted_exp(some.max, anchor(max), scale)};
+      }
+      if (lane == 0) *result = as_word(all);
+    }
+    __syncthreads();
+    return as_pair(*result);
+  }
+  // `rounds`: at least as many as any block went through.
+  __device__ __forceinline__ void end(unsigned rounds) {
+    if (threadIdx.x != 0) return;
+    if (atomicInc(&global->left, gridDim.x - 1) == gridDim.x - 1)
+      device::store_relaxed(&global->round, *shared + rounds);
+  }
+};
+
+}  // namespace SOFTMAX_BACKEND
+}  // namespace softmax::collective

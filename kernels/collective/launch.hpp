@@ -1,0 +1,39 @@
+#pragma once
+// From a problem to one of a kernel's instances.
+
+#include "kernels/collective/slice.hpp"
+
+namespace softmax::collective {
+inline namespace SOFTMAX_BACKEND {
+
+using Instance = void (*)(Args);
+
+inline constexpr List<Types> kTypes = {{DataType::fp32, DataType::fp32},
+                                       {DataType::fp16, DataType::fp16},
+                                       {DataType::bf16, DataType::bf16},
+                                       {DataType::fp16, DataType::fp32},
+                                       {DataType::bf16, DataType::fp32}};
+
+// Calls `Of<In, Out>::at(i)` for the problem's types: the i-th instance.
+template <template <class, class> class Of>
+Instance instance(Types t, int i) {
+  if (t.out == DataType::fp32) {
+    if (t.in == DataType::fp32) return Of<float, float>::at(i);
+    return t.in == DataType::fp16 ? Of<__half, float>::at(i) : Of<__nv_bfloat16, float>::at(i);
+  }
+  return t.in == DataType::fp16 ? Of<__half, __half>::at(i) : Of<__nv_bfloat16, __nv_bfloat16>::at(i);
+}
+
+__host__ __device__ __forceinline__ constexpr long divide_up(long a, long b) { return (a + b - 1) / b; }
+// Elements of a vector: 16 bytes of the wider type.
+inline int vector_elements(Types t) { return t.in == DataType::fp32 || t.out == DataType::fp32 ? 4 : 8; }
+inline int vector_bytes(Types t) { return vector_elements(t) * (t.in == DataType::fp32 ? 4 : 2); }
+// Vectors of a row's longest slice of `parts`: at most, wherever the row begins.
+inline long slice_vectors(const Problem& p, int threads, int parts) {
+  const long align = threads >= 128 ? 128 / (p.in_type == DataType::fp32 ? 4 : 2) : vector_elements(p.types());
+  const long whole = p.cols / vector_elements(p.types()), line = align / vector_elements(p.types());
+  return parts == 1 ? whole : divide_up(divide_up(whole, line), parts) * line;
+}
+
+}  // namespace SOFTMAX_BACKEND
+}  // namespace softmax::collective

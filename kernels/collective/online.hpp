@@ -1,0 +1,45 @@
+#pragma once
+// The pair that softmax is made of, and its merge over the lanes of a warp.
+
+#include "kernels/device/device.hpp"
+
+namespace softmax::collective {
+inline namespace SOFTMAX_BACKEND {
+
+constexpr unsigned kAll = 0xffffffffu;
+constexpr float kLog2E = 1.442695041f;
+
+// Of some elements x: their maximum, and the sum of exp((x - max) / temperature). Nothing at all is (-inf, 0).
+struct MaxSum {
+  float max, sum;
+};
+
+// exp((x - max) / temperature) where scale = log2(e) / temperature. The difference comes first: it is exact where it
+// matters, and a product of huge numbers would overflow.
+__device__ __forceinline__ float shifted_exp(float x, float max, float scale) { return exp2f((x - max) * scale); }
+
+// What exps are taken relative to. Of nothing but -inf it may not be -inf itself, whose difference is NaN.
+__device__ __forceinline__ float anchor(float max) { return max == -INFINITY ? 0.0f : max; }
+
+// Over neighbouring lanes, `Lanes` of them, a power of two. All 32 lanes of the warp call; each gets its neighbours' result.
+template <int Lanes>
+__device__ __forceinline__ float lanes_max(float x) {
+#pragma unroll
+  for (int step = Lanes / 2; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(kAll, x, step));
+  return x;
+}
+template <int Lanes>
+__device__ __forceinline__ float lanes_sum(float x) {
+#pragma unroll
+  for (int step = Lanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(kAll, x, step);
+  return x;
+}
+// One rescale a pair, whatever the number of lanes.
+template <int Lanes>
+__device__ __forceinline__ MaxSum lanes_merge(MaxSum mine, float scale) {
+  const float max = lanes_max<Lanes>(mine.max);
+  return {max, lanes_sum<Lanes>(mine.sum * shifted_exp(mine.max, anchor(max), scale))};
+}
+
+}  // namespace SOFTMAX_BACKEND
+}  // namespace softmax::collective

@@ -1,0 +1,217 @@
+#pragma once
+// A slice of a row, kept on chip between its one read and its one write: in registers, and what these cannot hold in shared
+// memory. The same at every scope: a group of lanes, a block, a cluster or the blocks of a grid share a row, each slice
+// finds its (max, sum), they exchange, each writes its own.
+
+#include "kernels/collective/element.hpp"
+#include "kernels/collective/online.hpp"
+#include "kernels/kernel.hpp"
+
+namespace softmax::collective {
+inline namespace SOFTMAX_BACKEND {
+
+// What a launch is told; 64-bit, in elements.
+struct Args {
+  const void* in;
+  void* out;
+  long rows, cols, in_stride, out_stride;
+  float scale;                // log2(e) / temperature
+  const float* temperatures;  // of each row, or null
+  int shared;                 // vectors of a thread in shared memory
+  int blocks;                 // that share a row
+  bool once;                  // the input fits the cache, but nobody wants it there
+  void* workspace;
+};
+inline Args args_of(const Problem& p, const Plan& plan) {
+  return {p.in,         p.out, p.rows, p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature, p.temperatures,
+          plan.shared, plan.blocks, false, p.workspace};
+}
+__device__ __forceinline__ float scale_of(const Args& a, long row) {
+  return a.temperatures ? kLog2E / a.temperatures[row] : a.scale;
+}
+
+// `Threads` threads that share a slice, each with `Vectors` vectors in registers. A vector has 16 bytes of the wider of the
+// two types. Vectors begin where the row's address allows; what is left at both ends goes one by one.
+template <class In, class Out, int Threads, int Vectors>
+class Slice {
+ public:
+  static constexpr int kN = 16 / int(sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));  // elements of a vector
+  // Many threads begin at a line of the cache, few at the next vector.
+  static constexpr int kAlign = Threads >= 128 ? 128 / int(sizeof(In)) : kN;
+  static constexpr int kEnds = (kAlign + kN - 2 + Threads - 1) / Threads;  // of a thread
+  using Vector = Pack<In, kN>;
+
+  // `staged` is shared memory for `shared * Threads` vectors of the input's.
+  __device__ Slice(int thread, Vector* staged, int shared) : thread_(thread), shared_(shared), staged_(staged) {}
+
+  // Vectors of each of `parts` slices of a row that has `whole`: whole lines of the cache, the last slices may have fewer.
+  static __host__ __device__ __forceinline__ long share_of(long whole, int parts) {
+    constexpr long kLine = kAlign / kN;
+    return parts == 1 ? whole : ((whole + kLine - 1) / kLine + parts - 1) / parts * kLine;
+  }
+
+  // Asks for slice `part` of `parts`; the first has the ends. A row of no columns is nothing.
+  __device__ __forceinline__ void load(const In* row, long cols, int part, int parts, bool once) {
+    const int astray = int(reinterpret_cast<std::uintptr_t>(row) / sizeof(In) % kAlign);
+    head_ = int(min(cols, long((kAlign - astray) % kAlign)));
+    const long whole = (cols - head_) / kN;
+    const long share = share_of(whole, parts);
+    cols_ = cols;
+    first_ = min(whole, part * share);
+    count_ = int(min(whole - first_, share));
+    tail_ = int(cols - head_ - whole * kN);
+    ends_ = part == 0;
+    const In* at = row + head_ + first_ * kN;
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      const int i = v * Threads + thread_;
+      vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
+    }
+    for (int s = 0; s < shared_; ++s)
+      if (const int i = (Vectors + s) * Threads + thread_; i < count_)
+        __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
+    if (shared_ > 0) __pipeline_commit();
+#pragma unroll
+    for (int e = 0; e < kEnds; ++e) {
+      const long column = end(e);
+      end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
+    }
+  }
+
+  // This thread's.
+  __device__ __forceinline__ float max() {
+    float most = -INFINITY;
+#pragma unroll
+    for (int e = 0; e < kEnds; ++e) most = fmaxf(most, end_[e]);
+    float x[kN];
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      unpack(vector_[v], x);
+#pragma unroll
+      for (int i = 0; i < kN; ++i) most = fmaxf(most, x[i]);
+    }
+    if (shared_ > 0) __pipeline_wait_prior(0);
+    for (int s = 0; s < shared_ && staged(s); ++s) {
+      unpack(staged_[s * Threads + thread_], x);
+#pragma unroll
+      for (int i = 0; i < kN; ++i) most = fmaxf(most, x[i]);
+    }
+    return most;
+  }
+  __device__ __forceinline__ float sum(float max, float scale) {
+    max = anchor(max);
+    float sum = 0;
+#pragma unroll
+    for (int e = 0; e < kEnds; ++e) sum += shifted_exp(end_[e], max, scale);
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      keep(vector_[v]);
+      sum += vector_sum(vector_[v], max, scale);
+    }
+    for (int s = 0; s < shared_ && staged(s); ++s) sum += vector_sum(staged_[s * Threads + thread_], max, scale);
+    return sum;
+  }
+  // Additions that an element passes through in `sum`.
+  static constexpr long additions(int shared) { return kEnds + kN + Vectors + shared; }
+
+  // Writes the softmax of the slice, whose row has this (max, sum). All threads of a warp call.
+  __device__ __forceinline__ void store(Out* row, MaxSum all, float scale) {
+    const float max = anchor(all.max), factor = 1.0f / all.sum;
+#pragma unroll
+    for (int e = 0; e < kEnds; ++e)
+      if (const long column = end(e); column >= 0) from_float(shifted_exp(end_[e], max, scale) * factor, row[column]);
+    Out* to = row + head_ + first_ * kN;
+    const int astray = int(reinterpret_cast<std::uintptr_t>(to) / sizeof(Out) % kN);
+    const bool aligned = Threads < 32 ? !__any_sync(kAll, astray != 0) : astray == 0;
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      keep(vector_[v]);
+      put(to, v * Threads, vector_[v], max, factor, scale, astray, aligned);
+    }
+    for (int s = 0; s < shared_ && (Vectors + s) * Threads < count_; ++s)
+      put(to, (Vectors + s) * Threads, staged(s) ? staged_[s * Threads + thread_] : nothing<In, kN>(), max, factor, scale,
+          astray, aligned);
+  }
+
+ private:
+  using Words = Pack<Out, kN>;
+  static constexpr int kLanes = Threads < 32 ? Threads : 32;
+
+  __device__ __forceinline__ bool staged(int s) const { return (Vectors + s) * Threads + thread_ < count_; }
+  // The column of the thread's e-th end, or -1.
+  __device__ __forceinline__ long end(int e) const {
+    const int i = e * Threads + thread_;
+    return !ends_ ? -1 : i < head_ ? i : i - head_ < tail_ ? cols_ - tail_ + (i - head_) : -1;
+  }
+  // Without it the compiler keeps what it unpacked in the pass before: twice the registers.
+  __device__ __forceinline__ static void keep([[maybe_unused]] Vector& v) {
+#if SOFTMAX_BACKEND_CUDA
+    if constexpr (sizeof(In) == 2)
+#pragma unroll
+      for (int w = 0; w < Vector::kWords; ++w) asm volatile("" : "+r"(v.word[w]));
+#endif
+  }
+  __device__ __forceinline__ static float vector_sum(const Vector& v, float max, float scale) {
+    float x[kN], sum = 0;
+    unpack(v, x);
+#pragma unroll
+    for (int i = 0; i < kN; ++i) sum += shifted_exp(x[i], max, scale);
+    return sum;
+  }
+
+  // Writes the vectors from `first` on, one a thread. Where the output is not aligned as the input is, each lane makes an
+  // aligned vector of its own and the next lane's elements; what has no neighbour goes one by one.
+  __device__ __forceinline__ void put(Out* to, int first, const Vector& v, float max, float factor, float scale, int astray,
+                                      bool aligned) {
+    float y[kN];
+    unpack(v, y);
+#pragma unroll
+    for (int i = 0; i < kN; ++i) y[i] = shifted_exp(y[i], max, scale) * factor;
+    const Words mine = pack<Out, kN>(y);
+    const int at = first + thread_;
+    Out* const place = to + long(at) * kN;
+    if (aligned) {
+      if (at < count_) collective::store<Out, kN>(place, mine.word);
+      return;
+    }
+    const int lane = thread_ % kLanes, skip = (kN - astray) % kN;  // elements before the first aligned place
+    unsigned both[2 * Words::kWords];
+#pragma unroll
+    for (int w = 0; w < Words::kWords; ++w) {
+      both[w] = mine.word[w];
+      both[Words::kWords + w] = __shfl_down_sync(kAll, mine.word[w], 1, kLanes);
+    }
+    if (at >= count_) return;
+    const bool last = lane == kLanes - 1 || at + 1 >= count_;
+    const int bytes = skip * int(sizeof(Out));
+#pragma unroll
+    for (int step = Words::kWords / 2; step > 0; step /= 2)
+      if (bytes & 4 * step)
+#pragma unroll
+        for (int w = 0; w < 2 * Words::kWords - step; ++w) both[w] = both[w + step];
+    if constexpr (sizeof(Out) == 2)
+      if (bytes & 2)
+#pragma unroll
+        for (int w = 0; w < Words::kWords; ++w) both[w] = __funnelshift_r(both[w], both[w + 1], 16);
+    if (!last || skip == 0) {
+      unsigned word[Words::kWords];
+#pragma unroll
+      for (int w = 0; w < Words::kWords; ++w) word[w] = both[w];
+      collective::store<Out, kN>(place + skip, word);
+    }
+#pragma unroll
+    for (int i = 0; i < kN; ++i)
+      if (skip != 0 && ((lane == 0 && i < skip) || (last && i >= skip))) from_float(y[i], place[i]);
+  }
+
+  int thread_, shared_;
+  Vector* staged_;
+  long cols_ = 0, first_ = 0;
+  int count_ = 0, head_ = 0, tail_ = 0;
+  bool ends_ = false;
+  Vector vector_[Vectors];
+  float end_[kEnds];
+};
+
+}  // namespace SOFTMAX_BACKEND
+}  // namespace softmax::collective

@@ -1,0 +1,114 @@
+// Idea: the blocks of a cluster share a row. Every warp writes its (max, sum) into every block's shared memory, and a block
+//   waits for nothing else.
+// Against the previous: up to 16 blocks a row; the barrier of the block becomes one wait for all warps of the cluster.
+// Cost: 1 read and 1 write of every element; no barrier of the block, one wait for what the cluster's warps send.
+// Limit: compute capability 9.0; 16 blocks of 256 KB, a million columns of fp32. Clusters of 16 leave multiprocessors idle.
+#include "kernels/collective/exchange.hpp"
+#include "kernels/collective/launch.hpp"
+#include "kernels/prelude.hpp"
+
+namespace {
+
+using namespace softmax;
+using namespace softmax::collective;
+
+template <class In, class Out, int Threads, int Vectors>
+__global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
+  using Part = Slice<In, Out, Threads, Vectors>;
+  using Exchange = ClusterExchange<Threads>;
+  SHARED_DYNAMIC(staged, typename Part::Vector);
+  SHARED(pairs, std::uint64_t[Exchange::kWarps * Exchange::kBlocks]);
+  SHARED(arrived, device::Mbarrier);
+  Exchange exchange{pairs, &arrived};
+  exchange.begin(a.blocks);
+  device::grid_dependency_launch();
+  device::grid_dependency_wait();
+  const long row = blockIdx.x / unsigned(a.blocks);
+  const float scale = scale_of(a, row);
+  Part part(int(threadIdx.x), staged, a.shared);
+  part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks, a.once);
+  const float max = lanes_max<32>(part.max());
+  const MaxSum of_warp = {max, lanes_sum<32>(part.sum(max, scale))};
+  part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, a.blocks, scale), scale);
+}
+
+#define INSTANCES(X) X(128, 8) X(256, 4) X(256, 8) X(512, 4) X(512, 8) X(1024, 4) X(1024, 8)
+#define PLAN(threads, vectors) Plan{threads, vectors},
+#define INSTANCE(threads, vectors) softmax_v10<In, Out, threads, vectors>,
+constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
+template <class In, class Out>
+struct Of {
+  static Instance at(int i) {
+    static constexpr Instance all[] = {INSTANCES(INSTANCE)};
+    return all[i];
+  }
+};
+constexpr int k512x8 = 4, k1024x8 = 6;
+constexpr long kSpare = 8 << 10;  // of shared memory: static, and what the system keeps
+
+// 512 threads, two blocks on a multiprocessor, as few as hold the row; one of 1024 where 16 of them do not.
+int find(const Problem& p, Plan& found) {
+  found = {};
+  if (device::limits().compute_capability < 90) return -1;
+  const auto shared_of = [&](const Plan& have, int blocks) {
+    const long rest = divide_up(slice_vectors(p, have.threads, blocks), have.threads) - have.vectors;
+    return rest > 0 ? rest : 0;
+  };
+  const auto fits = [&](const Plan& have, int blocks, long most) {
+    return shared_of(have, blocks) * have.threads * vector_bytes(p.types()) <= most;
+  };
+  const long all = device::limits().shared_per_block - kSpare;
+  for (int i = 0; i < kPlans.size(); ++i) {
+    const Plan& have = kPlans[i];
+    const bool asked = p.plan.threads == have.threads && p.plan.vectors == have.vectors;
+    if (p.plan.threads != 0 ? !asked : i != k512x8 && i != k1024x8) continue;
+    const long most = asked || i == k1024x8 ? all : all / 2;
+    int blocks = p.plan.blocks;
+    for (int more = 1; blocks == 0 && more <= 16; ++more)
+      if (fits(have, more, most)) blocks = more;
+    if (blocks < 1 || blocks > 16 || !fits(have, blocks, most)) continue;
+    found = {have.threads, have.vectors, int(shared_of(have, blocks)), blocks};
+    return i;
+  }
+  return -1;
+}
+Plan plan(const Problem& p) {
+  Plan found;
+  find(p, found);
+  return found;
+}
+std::string supports(const Problem& p) {
+  return plan(p).threads ? "" : "the row is too long for a cluster, or for the plan, or the GPU has no clusters";
+}
+Rounding rounding(const Problem& p) {
+  const Plan by = plan(p);
+  return {by.vectors + by.shared + 8 + 2 + 14, 1};
+}
+
+void launch(const Problem& p) {
+  Plan by;
+  const int i = find(p, by);
+  Args a = args_of(p, by);
+  const long rows = (long(1) << 30) / by.blocks;  // of a launch
+  for (long first = 0; first < p.rows; first += rows) {
+    a.rows = p.rows - first < rows ? p.rows - first : rows;
+    a.in = static_cast<const char*>(p.in) + first * p.in_stride * (p.in_type == DataType::fp32 ? 4 : 2);
+    a.out = static_cast<char*>(p.out) + first * p.out_stride * (p.out_type == DataType::fp32 ? 4 : 2);
+    if (p.temperatures) a.temperatures = p.temperatures + first;
+    device::launch(instance<Of>(p.types(), i),
+                   {.blocks = unsigned(a.rows * by.blocks),
+                    .threads = unsigned(by.threads),
+                    .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
+                    .stream = p.stream,
+                    .cluster = unsigned(by.blocks),
+                    .overlap = p.overlap},
+                   a);
+  }
+}
+
+}  // namespace
+
+SOFTMAX_KERNEL(10, "v10_cluster", "a cluster a row: its warps write (max, sum) to all its blocks", launch, .blocks = {0},
+               .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal,
+               .alignment = 2, .types = kTypes, .in_place = true, .temperature = true, .supports = supports,
+               .rounding = rounding, .plans = kPlans, .plan = plan)

@@ -1,0 +1,119 @@
+// Idea: few rows: blocks of the whole card share each. A cooperative launch keeps them resident, they exchange (max, sum)
+//   through global memory, and groups of them go through the rows in turn.
+// Against the previous: as many blocks a row as the card holds, in place of 16; the exchange costs a round trip through L2.
+// Cost: 1 read and 1 write of every element, 32 bytes a block and row; 2 barriers.
+// Limit: a row that the card's registers and shared memory hold: 8 million columns of fp32 on an H200. Needs workspace.
+#include "kernels/collective/exchange.hpp"
+#include "kernels/collective/launch.hpp"
+#include "kernels/prelude.hpp"
+
+namespace {
+
+using namespace softmax;
+using namespace softmax::collective;
+
+template <class In, class Out, int Threads, int Vectors>
+__global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
+  using Part = Slice<In, Out, Threads, Vectors>;
+  SHARED_DYNAMIC(staged, typename Part::Vector);
+  SHARED(pairs, std::uint64_t[32]);
+  SHARED(round, unsigned);
+  SHARED(result, std::uint64_t);
+  device::grid_dependency_launch();
+  device::grid_dependency_wait();
+  const int group = int(blockIdx.x) / a.blocks, groups = int(gridDim.x) / a.blocks, rank = int(blockIdx.x) % a.blocks;
+  GridExchange<Threads> exchange{static_cast<GridWorkspace*>(a.workspace), pairs, &round, &result, group, rank, a.blocks};
+  exchange.begin();
+  for (long row = group; row < a.rows; row += groups) {
+    const float scale = scale_of(a, row);
+    Part part(int(threadIdx.x), staged, a.shared);
+    part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, rank, a.blocks, a.once);
+    const float max = lanes_max<32>(part.max());
+    const MaxSum of_warp = {max, lanes_sum<32>(part.sum(max, scale))};
+    part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, scale), scale);
+  }
+  exchange.end(unsigned(divide_up(a.rows, groups)));
+}
+
+#define INSTANCES(X) X(128, 8) X(256, 8) X(512, 4) X(512, 8) X(1024, 4) X(1024, 8)
+#define PLAN(threads, vectors) Plan{threads, vectors},
+#define INSTANCE(threads, vectors) softmax_v11<In, Out, threads, vectors>,
+constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
+template <class In, class Out>
+struct Of {
+  static Instance at(int i) {
+    static constexpr Instance all[] = {INSTANCES(INSTANCE)};
+    return all[i];
+  }
+};
+constexpr int k512x8 = 3;
+constexpr int kMostBlocks = 4096;
+
+device::Grid grid(const Problem& p, const Plan& by) {
+  return {.blocks = unsigned(by.blocks),
+          .threads = unsigned(by.threads),
+          .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
+          .stream = p.stream,
+          .cooperative = true,
+          .overlap = p.overlap};
+}
+
+// As many blocks a row as there are for each row, but none without a vector for each thread; shared memory for the rest.
+int find(const Problem& p, Plan& found) {
+  found = {};
+  const long spare = 4 << 10;
+  for (int i = 0; i < kPlans.size(); ++i) {
+    const Plan& have = kPlans[i];
+    const bool asked = p.plan.threads == have.threads && p.plan.vectors == have.vectors;
+    if (p.plan.threads != 0 ? !asked : i != k512x8) continue;
+    const long vectors = slice_vectors(p, have.threads, 1);
+    for (int per_processor = 1024 / have.threads; per_processor > 0; --per_processor) {
+      const long most = (device::limits().shared_per_block + 1024) / per_processor - 1024 - spare;
+      const long resident = long(per_processor) * device::limits().multiprocessors;
+      long blocks = p.plan.blocks;
+      if (blocks == 0) {
+        blocks = p.rows < resident ? resident / p.rows : 1;
+        const long useful = divide_up(vectors, have.threads), room = have.vectors + most / (have.threads * vector_bytes(p.types()));
+        if (blocks > useful) blocks = useful > 0 ? useful : 1;
+        if (const long least = divide_up(vectors, room * have.threads); blocks < least) blocks = least;
+      }
+      if (blocks > resident || blocks > kMostBlocks) continue;
+      const long rest = divide_up(slice_vectors(p, have.threads, int(blocks)), have.threads) - have.vectors;
+      const long shared = rest > 0 ? rest : 0;
+      if (shared * have.threads * vector_bytes(p.types()) > most) continue;
+      found = {have.threads, have.vectors, int(shared), int(blocks)};
+      if (device::resident_blocks(instance<Of>(p.types(), i), grid(p, found)) < blocks) continue;
+      return i;
+    }
+  }
+  found = {};
+  return -1;
+}
+Plan plan(const Problem& p) {
+  Plan found;
+  find(p, found);
+  return found;
+}
+std::string supports(const Problem& p) { return plan(p).threads ? "" : "the row is too long for the card, or for the plan"; }
+Rounding rounding(const Problem& p) {
+  const Plan by = plan(p);
+  return {by.vectors + by.shared + 8 + 2 + 10 + 5 + divide_up(by.blocks, 32), 3 + divide_up(by.blocks, 32)};
+}
+std::int64_t workspace(const Problem&) { return GridWorkspace::bytes(kMostBlocks); }
+
+void launch(const Problem& p) {
+  Plan by;
+  const int i = find(p, by);
+  const Instance kernel = instance<Of>(p.types(), i);
+  device::Grid how = grid(p, by);
+  const long groups = device::resident_blocks(kernel, how) / by.blocks;
+  how.blocks = unsigned((groups < p.rows ? groups : p.rows) * by.blocks);
+  device::launch(kernel, how, args_of(p, by));
+}
+
+}  // namespace
+
+SOFTMAX_KERNEL(11, "v11_grid", "blocks of the whole card share a row, by a cooperative launch", launch, .blocks = {0},
+               .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal,
+               .alignment = 2, .types = kTypes, .in_place = true, .temperature = true, .keeps_workspace = true,
+               .supports = supports, .workspace = workspace, .rounding = rounding, .plans = kPlans, .plan = plan)

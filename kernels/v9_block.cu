@@ -1,0 +1,92 @@
+// Idea: a row in the registers of a block, what they cannot hold in its shared memory. Several blocks on a
+//   multiprocessor: while one waits for its barrier, others load and store.
+// Against the previous: rows 50 times as long; warps find their own (max, sum) and exchange it at one barrier.
+// Cost: 1 read and 1 write of every element; 1 barrier; two exps an element, for the sum and for the output.
+// Limit: 512 threads of 25 vectors, 51200 columns of fp32, or registers and 227 KB.
+#include "kernels/collective/exchange.hpp"
+#include "kernels/collective/launch.hpp"
+#include "kernels/prelude.hpp"
+
+namespace {
+
+using namespace softmax;
+using namespace softmax::collective;
+
+// Blocks a multiprocessor that registers must allow: 32, 64 or 128 of them a thread.
+template <int Threads, int Vectors>
+constexpr int kResident = (Vectors <= 2 ? 2048 : Vectors <= 4 ? 1536 : Vectors <= 8 ? 1024 : 512) / Threads;
+
+template <class In, class Out, int Threads, int Vectors>
+__global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_v9(Args a) {
+  using Part = Slice<In, Out, Threads, Vectors>;
+  SHARED_DYNAMIC(staged, typename Part::Vector);
+  SHARED(pairs, std::uint64_t[32]);
+  device::grid_dependency_launch();
+  device::grid_dependency_wait();
+  const long row = blockIdx.x;
+  const float scale = scale_of(a, row);
+  Part part(int(threadIdx.x), staged, a.shared);
+  part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1, a.once);
+  const float max = lanes_max<32>(part.max());
+  const MaxSum of_warp = {max, lanes_sum<32>(part.sum(max, scale))};
+  part.store(static_cast<Out*>(a.out) + row * a.out_stride, block_exchange<Threads>(of_warp, pairs, scale), scale);
+}
+
+#define INSTANCES(X) \
+  X(64, 1) X(64, 2) X(128, 2) X(256, 2) X(512, 2) X(1024, 2) X(512, 4) X(1024, 4) X(512, 8) X(1024, 8) X(512, 16) X(512, 25)
+#define PLAN(threads, vectors) Plan{threads, vectors},
+#define INSTANCE(threads, vectors) softmax_v9<In, Out, threads, vectors>,
+constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
+template <class In, class Out>
+struct Of {
+  static Instance at(int i) {
+    static constexpr Instance all[] = {INSTANCES(INSTANCE)};
+    return all[i];
+  }
+};
+
+// The first whose registers hold the row, or what was asked for, with as much shared memory as the row wants.
+int find(const Problem& p, Plan& found) {
+  const long need = slice_vectors(p, 128, 1);
+  for (int i = 0; i < kPlans.size(); ++i) {
+    const Plan& have = kPlans[i];
+    const bool asked = p.plan.threads == have.threads && p.plan.vectors == have.vectors;
+    if (p.plan.blocks > 1 || (p.plan.threads != 0 && !asked)) continue;
+    const long rest = divide_up(need, have.threads) - have.vectors, shared = rest > 0 ? rest : 0;
+    if (shared > 0 && !asked) continue;
+    if (shared * have.threads * vector_bytes(p.types()) > device::limits().shared_per_block - 1024) continue;
+    found = {have.threads, have.vectors, int(shared), 1};
+    return i;
+  }
+  found = {};
+  return -1;
+}
+Plan plan(const Problem& p) {
+  Plan found;
+  find(p, found);
+  return found;
+}
+std::string supports(const Problem& p) { return plan(p).threads ? "" : "the row is too long for a block, or for the plan"; }
+Rounding rounding(const Problem& p) {
+  const Plan by = plan(p);
+  return {by.vectors + by.shared + 8 + 2 + 10, 1};
+}
+
+void launch(const Problem& p) {
+  Plan by;
+  const int i = find(p, by);
+  device::launch(instance<Of>(p.types(), i),
+                 {.blocks = unsigned(p.rows),
+                  .threads = unsigned(by.threads),
+                  .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
+                  .stream = p.stream,
+                  .overlap = p.overlap},
+                 args_of(p, by));
+}
+
+}  // namespace
+
+SOFTMAX_KERNEL(9, "v9_block", "a block a row, which waits in registers and shared memory", launch, .blocks = {0},
+               .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal,
+               .alignment = 2, .types = kTypes, .in_place = true, .temperature = true, .supports = supports,
+               .rounding = rounding, .plans = kPlans, .plan = plan)
