@@ -63,7 +63,7 @@ std::vector<double> sums(const Workspace& ws, const Buffer& matrix) {
 
 std::string check_sums(const Workspace& ws, Expected& expected, const Traits& traits, int block, bool fast_math) {
   const auto [rows, cols, file] = ws.shape();
-  reference::ErrorModel model = error_model(traits, cols, block, fast_math);
+  reference::ErrorModel model = error_model(traits, problem_of(ws.shape(), block), fast_math);
   // How often each row is rescaled; the worst order of a row's elements would allow hundreds of times as much.
   const int threads = rescaling_threads(traits, block);
   std::vector<int>& rescales = expected.rescales[threads];
@@ -137,7 +137,8 @@ Verdict verify(const Workspace& ws, Expected& expected, const Traits& traits, in
   for (const Expected::Row& want : expected.rows) {
     if (!verdict.wrong.empty()) return verdict;
     const std::vector<float> got = download_row(ws.out(), want.row, ws.shape().cols);
-    verdict.wrong = check_row(want, got, error_model(traits, want.x, block, fast_math), verdict.max_ulp);
+    verdict.wrong =
+        check_row(want, got, error_model(traits, problem_of(ws.shape(), block), want.x, fast_math), verdict.max_ulp);
   }
   if (verdict.wrong.empty()) verdict.wrong = check_sums(ws, expected, traits, block, fast_math);
   return verdict;

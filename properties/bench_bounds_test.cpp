@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -20,8 +21,15 @@ Traits with(Algorithm algorithm, Summation summation) {
   traits.summation = summation;
   return traits;
 }
-reference::ErrorModel safe(Summation s) { return error_model(with(Algorithm::safe, s), kCols, 256); }
-reference::ErrorModel online(Summation s) { return error_model(with(Algorithm::online, s), kCols, 256); }
+Problem of(std::int64_t cols, int block, DataType out = DataType::fp32) {
+  Problem p;
+  p.cols = cols;
+  p.block = block;
+  p.out_type = out;
+  return p;
+}
+reference::ErrorModel safe(Summation s) { return error_model(with(Algorithm::safe, s), of(kCols, 256)); }
+reference::ErrorModel online(Summation s) { return error_model(with(Algorithm::online, s), of(kCols, 256)); }
 
 TEST(BenchBounds, HeightOfEachSummation) {
   EXPECT_EQ(safe(Summation::unknown).additions, 999);
@@ -45,11 +53,11 @@ TEST(BenchBounds, RescalesOfTheWorstRowAndOfThisOne) {
   std::vector<float> falling(kCols), rising(kCols);
   for (std::int64_t i = 0; i < kCols; ++i) falling[std::size_t(i)] = -(rising[std::size_t(i)] = float(i));
   const Traits warp = with(Algorithm::online, Summation::warp);
-  EXPECT_EQ(error_model(warp, falling, 256).rescales, 0);
-  EXPECT_EQ(error_model(warp, rising, 256).rescales, 31);
-  EXPECT_EQ(error_model(warp, rising, 256).additions, 36);
+  EXPECT_EQ(error_model(warp, of(kCols, 256), falling).rescales, 0);
+  EXPECT_EQ(error_model(warp, of(kCols, 256), rising).rescales, 31);
+  EXPECT_EQ(error_model(warp, of(kCols, 256), rising).additions, 36);
   // A kernel that does not say in which order it goes may meet the worst one on any row.
-  EXPECT_EQ(error_model(Traits(), falling, 256).rescales, 999);
+  EXPECT_EQ(error_model(Traits(), of(kCols, 256), falling).rescales, 999);
 }
 
 TEST(BenchBounds, ConstantsOfExpAndDivision) {
@@ -57,7 +65,7 @@ TEST(BenchBounds, ConstantsOfExpAndDivision) {
     Traits traits;
     traits.exp = exp;
     traits.divide = divide;
-    return error_model(traits, kCols, 32, fast);
+    return error_model(traits, of(kCols, 32), fast);
   };
   EXPECT_EQ(constants(Exp::expf, Divide::ieee, false).exp.kappa, 0);
   EXPECT_EQ(constants(Exp::expf, Divide::ieee, false).divide, reference::kDivideIeee);
@@ -74,10 +82,41 @@ TEST(BenchBounds, ConstantsOfExpAndDivision) {
   EXPECT_EQ(constants(Exp::expf, Divide::ieee, true).eta, reference::kEtaFlushed);
 }
 
+// A kernel of plans counts for itself.
+TEST(BenchBounds, OwnRounding) {
+  Traits traits;
+  traits.rounding = [](const Problem& p) { return Rounding{p.cols / 100, p.plan.blocks}; };
+  Problem p = of(kCols, 0);
+  EXPECT_EQ(error_model(traits, p).additions, 10);
+  EXPECT_FALSE(error_model(traits, p).online);
+  p.plan.blocks = 4;
+  EXPECT_TRUE(error_model(traits, p).online);
+  EXPECT_EQ(error_model(traits, p).merges, 4);
+  EXPECT_EQ(error_model(traits, p).rescales, 0);
+  EXPECT_EQ(rescaling_threads(traits, 256), 0);
+}
+
+TEST(BenchBounds, TypeOfTheOutput) {
+  EXPECT_EQ(error_model(Traits(), of(kCols, 32)).output.relative, 0);
+  EXPECT_EQ(error_model(Traits(), of(kCols, 32, DataType::fp16)).output.relative, 0x1p-11 / reference::kUnit);
+  EXPECT_EQ(error_model(Traits(), of(kCols, 32, DataType::bf16)).output.relative, 0x1p-8 / reference::kUnit);
+}
+
+TEST(BenchBounds, TemperatureCostsWhatTheProductRounds) {
+  const std::vector<float> row = {-INFINITY, -21, 7};
+  Problem p = of(3, 32);
+  p.temperature = 0.25f;
+  EXPECT_EQ(error_model(Traits(), p, row).a, 1);
+  EXPECT_EQ(error_model(Traits(), p, row).scaled_max, 0);
+  p.temperature = 0.7f;
+  EXPECT_EQ(error_model(Traits(), p, row).a, 3);
+  EXPECT_NEAR(error_model(Traits(), p, row).scaled_max, 10, 1e-5);
+}
+
 TEST(BenchBounds, EmptyAndTinyRows) {
   for (const auto s : {Summation::unknown, Summation::sequential, Summation::warp, Summation::block_tree})
     for (const std::int64_t cols : {0, 1}) {
-      const auto model = error_model(with(Algorithm::online, s), cols, 1024);
+      const auto model = error_model(with(Algorithm::online, s), of(cols, 1024));
       EXPECT_EQ(model.additions, 0);
       EXPECT_EQ(model.rescales, 0);
       EXPECT_EQ(model.merges, 0);

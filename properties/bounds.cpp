@@ -1,6 +1,7 @@
 #include "properties/bounds.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace softmax {
@@ -55,25 +56,42 @@ reference::ErrorModel constants(const Traits& traits, bool fast_math) {
 
 int rescaling_threads(const Traits& traits, int block) {
   const auto known = order(traits.summation);
-  return known && traits.algorithm == Algorithm::online ? threads(*known, block) : 0;
+  return known && !traits.rounding && traits.algorithm == Algorithm::online ? threads(*known, block) : 0;
 }
 
-reference::ErrorModel error_model(const Traits& traits, std::int64_t cols, int block, bool fast_math) {
+reference::ErrorModel error_model(const Traits& traits, const Problem& p, bool fast_math) {
   reference::ErrorModel model = constants(traits, fast_math);
+  if (p.out_type == DataType::fp16) model.output = reference::kFp16Output;
+  if (p.out_type == DataType::bf16) model.output = reference::kBf16Output;
+  if (traits.rounding) {
+    const Rounding r = traits.rounding(p);
+    model.additions = double(r.additions);
+    model.merges = double(r.merges);
+    model.online = r.merges > 0;  // without one, what is added up is what is output
+    return model;
+  }
   const std::optional<reference::Order> known = order(traits.summation);
   const reference::Order by = known.value_or(reference::Order::sequential);  // no order has more additions
-  model.additions = double(reference::additions(by, cols, block));
+  model.additions = double(reference::additions(by, p.cols, p.block));
   if (!model.online) return model;
-  model.merges = double(reference::merges(by, cols, block));
-  const std::int64_t share = threads(by, block);
-  model.rescales = double(std::max<std::int64_t>((cols + share - 1) / share - 1, 0));
+  model.merges = double(reference::merges(by, p.cols, p.block));
+  const std::int64_t share = threads(by, p.block);
+  model.rescales = double(std::max<std::int64_t>((p.cols + share - 1) / share - 1, 0));
   return model;
 }
 
-reference::ErrorModel error_model(const Traits& traits, std::span<const float> row, int block, bool fast_math) {
-  reference::ErrorModel model = error_model(traits, std::int64_t(row.size()), block, fast_math);
-  if (const int threads = rescaling_threads(traits, block))
+reference::ErrorModel error_model(const Traits& traits, const Problem& p, std::span<const float> row, bool fast_math) {
+  reference::ErrorModel model = error_model(traits, p, fast_math);
+  if (const int threads = rescaling_threads(traits, p.block))
     model.rescales = double(reference::running_max_updates(row, threads));
+  int exponent;
+  if (std::frexp(p.temperature, &exponent) != 0.5f) {
+    float max = -INFINITY;
+    for (const float x : row)
+      if (x > max) max = x;
+    model.a += 2;
+    model.scaled_max = std::fabs(double(max) / p.temperature);
+  }
   return model;
 }
 

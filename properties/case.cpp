@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/input.hpp"
+#include "kernels/narrow.hpp"
 
 namespace softmax::properties {
 namespace {
@@ -21,6 +22,10 @@ std::int64_t place(const Case& c, std::int64_t r) {
   if (r == 0) return c.cols - 1;
   if (r == 1) return 0;
   return std::int64_t(random_bits(c.seed, std::uint64_t(r)) % std::uint64_t(c.cols));
+}
+
+float smallest(DataType type) {
+  return type == DataType::fp16 ? 0x1p-24f : type == DataType::bf16 ? 0x1p-133f : 0x1p-149f;
 }
 
 float value(const Case& c, std::int64_t r, std::int64_t i) {
@@ -37,8 +42,11 @@ float value(const Case& c, std::int64_t r, std::int64_t i) {
     case Kind::creeping: return float(i) * 1e-5f;
     case Kind::ascending: return 12 * float(i) / float(c.cols);
     case Kind::descending: return 12 * float(c.cols - i) / float(c.cols);
-    case Kind::grid: return float(std::int64_t(bits % (1u << 23)) - (1 << 22)) * 0x1p-18f;
-    case Kind::subnormal: return float(int(bits % 2001) - 1000) * std::numeric_limits<float>::denorm_min();
+    case Kind::grid: {
+      const auto [step, count] = grid_step(c.types.in);
+      return float(std::int64_t(bits % std::uint64_t(count)) - count / 2) * step;
+    }
+    case Kind::subnormal: return float(int(bits % 2001) - 1000) * smallest(c.types.in);
     // A masked row keeps at least one number.
     case Kind::mask_first: return i < c.cols / 3 ? -kInf : x;
     case Kind::mask_last: return i >= c.cols - c.cols / 3 ? -kInf : x;
@@ -72,13 +80,32 @@ rc::Gen<Schedule> schedules() {
   });
 }
 
+template <class T>
+std::vector<T> listed(const List<T>& list) {
+  return {list.begin(), list.end()};
+}
+
+// Mostly the kernel's own choice.
+rc::Gen<Plan> plans(const Traits& traits) {
+  namespace gen = rc::gen;
+  if (traits.plans.size() == 0) return gen::just(Plan());
+  auto one = gen::build<Plan>(pick(listed(traits.plans)), gen::set(&Plan::shared, pick<int>({0, 0, 0, 1, 2, 3, 4})),
+                              gen::set(&Plan::blocks, pick<int>({0, 1, 2, 3, 4, 8, 16})));
+  return gen::weightedOneOf<Plan>({{3, gen::just(Plan())}, {2, one}});
+}
+
+rc::Gen<float> temperatures(bool wanted) {
+  return wanted ? pick<float>({0.5f, 2, 0.0625f, 0.7f, 1.3f, 0.01f, 7e-3f, 100}) : rc::gen::just(1.0f);
+}
+
 // A kernel of few shapes would have nearly every case drawn again, so what it does not take is fitted first: dense rows,
 // then the nearest smaller width that it takes, then such a number of rows.
 class Fit {
  public:
   explicit Fit(const Kernel& kernel) : kernel_(kernel) {
     const auto takes = [&](std::int64_t rows, std::int64_t cols) {
-      return kernel.unsupported(problem_of({.rows = rows, .cols = cols, .block = kernel.traits().blocks[0]})).empty();
+      return this->takes(
+          {.rows = rows, .cols = cols, .block = kernel.traits().blocks[0], .types = kernel.traits().types[0]});
     };
     std::vector<std::int64_t> widths = column_list();
     for (std::int64_t c = 6; c <= 9000; c += c < 300 ? 1 : 24) widths.push_back(c);
@@ -94,13 +121,22 @@ class Fit {
   }
 
   Case operator()(Case c) const {
+    if (c.in_place) {
+      c.types.out = c.types.in;
+      c.out_padding = c.in_padding;
+      c.out_shift = c.in_shift;
+    }
+    if (!takes(c)) c.plan = {};
     if (takes(c) || cols_.empty()) return c;
     c.in_padding = c.out_padding = 0;
     if (!takes(c)) c.cols = nearest(cols_, c.cols);
     if (!takes(c)) c.rows = nearest(rows_, c.rows);
     return c;
   }
-  bool takes(const Case& c) const { return kernel_.unsupported(problem_of(c)).empty(); }
+  bool takes(const Case& c) const {
+    const Problem p = problem_of(c);
+    return kernel_.unsupported(p).empty() && (!kernel_.traits().plan || kernel_.plan(p).threads != 0);
+  }
 
  private:
   static std::int64_t nearest(const std::vector<std::int64_t>& sorted, std::int64_t to) {
@@ -189,6 +225,10 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
   out << name(c.kind) << " " << c.rows << " x " << c.cols << " offset " << c.offset << " padding " << c.in_padding
       << "/" << c.out_padding << " shift " << c.in_shift << "/" << c.out_shift;
   if (c.block != 0) out << " block " << c.block;
+  if (c.types != Types()) out << " " << name(c.types);
+  if (c.plan != Plan()) out << " plan " << to_string(c.plan);
+  if (c.in_place) out << " in place";
+  if (c.temperature != 1) out << " temperature " << c.temperature << (c.each_row ? " and others" : "");
   return out << " schedule " << to_string(c.schedule) << " seed " << c.seed;
 }
 
@@ -196,8 +236,27 @@ Problem problem_of(const Case& c) {
   return {.rows = c.rows,
           .cols = c.cols,
           .in_stride = c.cols + c.in_padding,
-          .out_stride = c.cols + c.out_padding,
-          .block = c.block};
+          .out_stride = c.cols + (c.in_place ? c.in_padding : c.out_padding),
+          .in_type = c.types.in,
+          .out_type = c.types.out,
+          .block = c.block,
+          .plan = c.plan,
+          .temperature = c.temperature};
+}
+
+float temperature_of(const Case& c, std::int64_t r) {
+  return c.each_row ? c.temperature * float(1 + r % 3) : c.temperature;
+}
+
+void round_to(DataType type, std::vector<float>& x) {
+  if (type == DataType::fp32) return;
+  const float most = largest(type);
+  for (float& v : x) v = rounded(std::isfinite(v) ? std::fmax(-most, std::fmin(most, v)) : v, type);
+}
+
+GridStep grid_step(DataType type) {
+  const int digits = type == DataType::fp16 ? 11 : type == DataType::bf16 ? 8 : 24;
+  return {std::ldexp(1.0f, 6 - digits), std::int64_t{1} << (digits - 1)};
 }
 
 std::vector<float> values(const Case& c) {
@@ -205,27 +264,36 @@ std::vector<float> values(const Case& c) {
   x.reserve(std::size_t(c.rows * c.cols));
   for (std::int64_t r = 0; r < c.rows; ++r)
     for (std::int64_t i = 0; i < c.cols; ++i) x.push_back(value(c, r, i) + c.offset);
+  round_to(c.types.in, x);
   return x;
 }
 
-rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<float> offsets) {
-  const List<int>& blocks = kernel.traits().blocks;
+rc::Gen<Case> cases(const Kernel& kernel, std::vector<Kind> kinds, std::vector<float> offsets, Ask ask) {
+  const Traits& traits = kernel.traits();
   namespace gen = rc::gen;
   // Half of the widths are any number, most of them small.
   auto cols = gen::weightedOneOf<std::int64_t>({{5, pick(column_list())}, {3, width(300)}, {2, width(9000)}});
   auto rows = pick<std::int64_t>({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 5, 5, 8, 8, 33, 130, 260});
-  // 64 elements are 256 bytes, the most that a kernel may ask for.
-  auto shift = gen::map(pick<int>({0, 0, 0, 0, 1, 2, 3}),
-                        [step = kernel.traits().alignment / int(sizeof(float))](int s) { return s * step % 64; });
+  auto shift = pick<int>({0, 0, 0, 0, 1, 2, 3});
   auto padding = pick<int>({0, 0, 0, 1, 5});
   auto any = gen::build<Case>(
       gen::set(&Case::kind, pick(kinds)), gen::set(&Case::rows, rows), gen::set(&Case::cols, cols),
       gen::set(&Case::offset, pick(offsets)), gen::set(&Case::in_padding, padding),
       gen::set(&Case::out_padding, padding), gen::set(&Case::in_shift, shift), gen::set(&Case::out_shift, shift),
-      gen::set(&Case::block, pick(std::vector<int>(blocks.begin(), blocks.end()))),
+      gen::set(&Case::block, pick(listed(traits.blocks))), gen::set(&Case::types, pick(listed(traits.types))),
+      gen::set(&Case::plan, plans(traits)), gen::set(&Case::in_place, gen::just(ask.in_place && traits.in_place)),
+      gen::set(&Case::temperature, temperatures(ask.temperature && traits.temperature)),
+      gen::set(&Case::each_row, pick<bool>({false, ask.temperature && traits.temperature})),
       gen::set(&Case::schedule, schedules()), gen::set(&Case::seed, gen::cast<std::uint64_t>(below(1u << 30))));
   const Fit fit(kernel);
-  auto bounded = gen::map(any, [fit](Case c) {
+  // 256 bytes are the most that a kernel may ask for.
+  const auto aligned = [alignment = traits.alignment](int shift, DataType type) {
+    const int bytes = int(bytes_per_element(type));
+    return shift * std::max(alignment / bytes, 1) % (256 / bytes);
+  };
+  auto bounded = gen::map(any, [fit, aligned](Case c) {
+    c.in_shift = aligned(c.in_shift, c.types.in);
+    c.out_shift = aligned(c.out_shift, c.types.out);
     c.rows = std::min(c.rows, std::max<std::int64_t>(1, kElements / c.cols));
     return fit(c);
   });

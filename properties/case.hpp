@@ -25,7 +25,7 @@ enum class Kind {
   creeping,    // every element is a new maximum, by next to nothing
   ascending,   // every element is a new maximum
   descending,  // no element is, but the first
-  grid,        // multiples of 2^-18, whose differences are exact
+  grid,        // multiples of grid_step, whose differences are exact
   subnormal,   // too small to matter, so 1 / cols
   mask_first,  // a third of the row, at its beginning, is -inf
   mask_last,
@@ -42,6 +42,11 @@ struct Case {
   int in_padding = 0, out_padding = 0;  // elements between a row's end and the next row's start
   int in_shift = 0, out_shift = 0;      // elements by which the pointers miss a 256-byte boundary
   int block = 32;                       // 0 where the kernel chooses for itself
+  Types types = {};
+  Plan plan = {};
+  bool in_place = false;  // then out_padding and out_shift are the input's
+  float temperature = 1;
+  bool each_row = false;  // the rows have their own, see temperature_of
   Schedule schedule = {};
   std::uint64_t seed = 0;
 };
@@ -50,13 +55,27 @@ std::ostream& operator<<(std::ostream&, const Case&);
 // The problem of a case, without pointers: what a kernel says before there is any memory.
 Problem problem_of(const Case&);
 
-// Row-major, rows * cols, without padding.
-std::vector<float> values(const Case&);
+// What row r is divided by; 1 where the case has no temperature.
+float temperature_of(const Case&, std::int64_t r);
 
-// Cases that a kernel takes: its block sizes, shapes and alignment; columns around every width that a warp, block, vector or tile might have, and
+// Row-major, rows * cols, without padding; numbers that the input's type has.
+std::vector<float> values(const Case&);
+// The nearest numbers of that type, and no infinity where there was none.
+void round_to(DataType, std::vector<float>& x);
+// An exact step of Kind::grid and the number of them that a row is drawn from: shifted by twice as many, all is exact.
+struct GridStep {
+  float step;
+  std::int64_t count;
+};
+GridStep grid_step(DataType);
+
+// Cases that a kernel takes: its block sizes, types, plans, shapes and alignment; columns around every width that a warp, block, vector or tile might have, and
 // some longer than any of them; at most 2^17 elements. Offsets at 0, where rounding is finest, up to where a sentinel
-// might sit.
-rc::Gen<Case> cases(const Kernel&, std::vector<Kind> kinds, std::vector<float> offsets = {0});
+// might sit. Temperatures other than 1 and work in place only where they are asked for and the kernel has them.
+struct Ask {
+  bool temperature = false, in_place = false;
+};
+rc::Gen<Case> cases(const Kernel&, std::vector<Kind> kinds, std::vector<float> offsets = {0}, Ask ask = {});
 
 // Around every power of two up to 131072, and lengths that people meet: 781 from Triton's tutorial, 50257 from GPT-2, 128256
 // from Llama 3; 12288 is what 48 KiB of shared memory hold.

@@ -68,7 +68,9 @@ TEST(House, includes_follow_the_rules) {
           EXPECT_TRUE(header == "kernels/prelude.hpp" || (version(file) >= 8 && starts(header, "kernels/collective/")))
               << both;
         } else if (starts(file, "properties/sabotage/")) {
-          EXPECT_TRUE(header == "kernels/prelude.hpp" || starts(header, "properties/sabotage/")) << both;
+          EXPECT_TRUE(header == "kernels/prelude.hpp" || header == "kernels/narrow.hpp" ||
+                      starts(header, "properties/sabotage/"))
+              << both;
         } else if (starts(file, "properties/faults/")) {
           EXPECT_TRUE(header == "kernels/prelude.hpp" || starts(header, "properties/faults/")) << both;
         } else if (is_study(file)) {
@@ -91,7 +93,7 @@ TEST(House, includes_follow_the_rules) {
 }
 
 TEST(House, stays_small) {
-  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 29000;
+  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 32000;
   std::size_t all = 0, cpu_device = 0;
   for (const char* folder : kFolders)
     for (const std::string& file : sources(folder)) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "kernels/input.hpp"
+#include "kernels/narrow.hpp"
 #include "properties/bounds.hpp"
 #include "properties/runner.hpp"
 #include "reference/error.hpp"
@@ -32,8 +33,11 @@ bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std
 
 bool fast(const Kernel& k) { return k.machine().math() == "fast"; }
 
-reference::ErrorModel model(const Kernel& k, std::span<const float> row, int block) {
-  return error_model(k.traits(), row, block, fast(k));
+// With the temperature of row r.
+reference::ErrorModel model(const Kernel& k, const Case& c, std::span<const float> row, std::int64_t r = 0) {
+  Problem p = problem_of(c);
+  p.temperature = temperature_of(c, r);
+  return error_model(k.traits(), p, row, fast(k));
 }
 
 // First place where two outputs differ in their bits.
@@ -57,15 +61,16 @@ std::string each_row(const Case& c, const std::vector<float>& x, const std::vect
 std::string judge_sum(const Kernel& k, const Case& c, std::span<const float> x, std::span<const float> y) {
   long double sum = 0;
   for (float v : y) sum += v;
-  const long double bound = reference::row_sum_bound(model(k, x, c.block), c.cols, reference::analyse(x).spread);
+  const long double bound = reference::row_sum_bound(model(k, c, x), c.cols, reference::analyse(x).spread);
   return !(std::fabs(sum - 1) <= bound) ? say("sums to 1 + ", sum - 1, ", allowed ", bound) : "";
 }
 
-std::string judge_elements(const Kernel& k, const Case& c, std::span<const float> x, std::span<const float> y) {
-  const reference::Row exact = reference::analyse(x);
-  const reference::ErrorModel m = model(k, x, c.block);
+std::string judge_elements(const Kernel& k, const Case& c, std::span<const float> x, std::span<const float> y,
+                           std::int64_t r = 0) {
+  const reference::Row exact = reference::analyse(x, temperature_of(c, r));
+  const reference::ErrorModel m = model(k, c, x, r);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const long double bound = reference::element_bound(m, exact.y[i], exact.max - x[i], exact.spread);
+    const long double bound = reference::element_bound(m, exact.y[i], exact.below_max(x[i]), exact.spread);
     if (!(std::fabs(y[i] - exact.y[i]) <= bound))
       return say("column ", i, ": ", y[i], ", exactly ", exact.y[i], ", off by ", std::fabs(y[i] - exact.y[i]),
                  ", allowed ", bound);
@@ -96,12 +101,13 @@ std::string in_range(const Kernel& k, const Case& c) {
   return each_row(c, x, y, [&](auto, auto out) { return judge_range(out); });
 }
 
-// Multiples of 2^-18 below 2^24 of them: x, the shift, x + shift and all differences are exact, so x - max has the same
+// Multiples of a step, and few enough of them: x, the shift, x + shift and all differences are exact, so x - max has the same
 // bits.
 std::string shift_is_exact(const Kernel& k, const Case& c) {
   const auto x = values(c);
   auto shifted = x;
-  const float shift = float(std::int64_t(random_bits(~c.seed, 0) % (1u << 24)) - (1 << 23)) * 0x1p-18f;
+  const auto [step, count] = grid_step(c.types.in);
+  const float shift = float(std::int64_t(random_bits(~c.seed, 0) % std::uint64_t(2 * count)) - count) * step;
   for (float& v : shifted) v += shift;
   if (k.traits().exp == Exp::exp2_folded) {  // folds the maximum into a product: not exact, but within its bound
     const auto y = run(k, c, shifted).y;
@@ -116,11 +122,12 @@ std::string shift_is_bounded(const Kernel& k, const Case& c) {
   auto shifted = x;
   const float shift = 8 * normal(random_bits(~c.seed, 1));
   for (float& v : shifted) v += shift;
+  round_to(c.types.in, shifted);
   const auto y = run(k, c, x).y, y2 = run(k, c, shifted).y;
   for (std::int64_t r = 0; r < c.rows; ++r) {
     const auto a = row(x, c.cols, r), b = row(shifted, c.cols, r);
     const reference::Row exact = reference::analyse(a), exact2 = reference::analyse(b);
-    const reference::ErrorModel m = model(k, a, c.block), m2 = model(k, b, c.block);
+    const reference::ErrorModel m = model(k, c, a), m2 = model(k, c, b);
     long double moved = 0;
     for (std::size_t i = 0; i < a.size(); ++i) moved = std::max(moved, std::fabs((long double)b[i] - a[i] - shift));
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -140,6 +147,7 @@ std::string does_not_overflow(const Kernel& k, const Case& c) {
   const float scale = std::vector<float>{1e4f, 1e30f, 2.0f * 0x1p126f}[random_bits(c.seed, 2) % 3];
   auto x = values(c);
   for (float& v : x) v = std::fmax(-FLT_MAX, std::fmin(FLT_MAX, v * scale));
+  round_to(c.types.in, x);
   const auto y = run(k, c, x).y;
   return each_row(c, x, y, [&](auto in, auto out) {
     const std::string why = judge_range(out);
@@ -147,15 +155,22 @@ std::string does_not_overflow(const Kernel& k, const Case& c) {
   });
 }
 
-// exp(0) = 1 and sums of ones are exact up to 2^24, so only the division rounds.
+// exp(0) = 1 and sums of ones are exact up to 2^24, so only the division rounds, and then the output's type.
 std::string constant_is_exact(const Kernel& k, const Case& c) {
   // A folded exponent, x * log2e - max * log2e in one rounding, need not be 0.
   if (k.traits().exp == Exp::exp2_folded) return matches_reference(k, c);
   const auto y = run(k, c).y;
   const float exact = 1.0f / float(c.cols);
   const bool ieee = k.traits().divide != Divide::fast && !fast(k);
+  float least = exact, most = exact;
+  for (int ulp = 0; ulp < (ieee ? 0 : 2); ++ulp) {
+    least = std::nextafter(least, 0.0f);
+    most = std::nextafter(most, 2.0f);
+  }
+  least = rounded(least, c.types.out);
+  most = rounded(most, c.types.out);
   for (std::size_t i = 0; i < y.size(); ++i)
-    if (ieee ? !same_bits(y[i], exact) : !(reference::ulp_distance(y[i], exact) <= 2))
+    if (!(y[i] >= least && y[i] <= most))
       return say("row ", std::int64_t(i) / c.cols, ", column ", std::int64_t(i) % c.cols, ": ", y[i], ", exactly ",
                  exact);
   return {};
@@ -165,14 +180,15 @@ std::string constant_is_exact(const Kernel& k, const Case& c) {
 std::string is_monotone(const Kernel& k, const Case& c) {
   const auto x = values(c), y = run(k, c, x).y;
   return each_row(c, x, y, [&](std::span<const float> in, std::span<const float> out) -> std::string {
-    const reference::ErrorModel m = model(k, in, c.block);
+    const reference::ErrorModel m = model(k, c, in);
     for (std::size_t step : {std::size_t{1}, std::size_t{7}, in.size() / 2 + 1})
       for (std::size_t i = 0; i + step < in.size(); ++i) {
         std::size_t small = i, large = i + step;
         if (in[small] > in[large]) std::swap(small, large);
-        const double slack = 4 * (m.exp.eps0 + 90 * m.exp.kappa) * reference::kUnit;
+        const double slack = (4 * (m.exp.eps0 + 90 * m.exp.kappa) + 2 * m.output.relative) * reference::kUnit;
         const bool tie = in[small] == in[large];
-        if (tie ? !same_bits(out[small], out[large]) : !(out[large] >= out[small] * (1 - slack) - 2 * m.eta))
+        if (tie ? !same_bits(out[small], out[large])
+                : !(out[large] >= out[small] * (1 - slack) - 2 * (m.eta + m.output.absolute)))
           return say("x[", large, "] = ", in[large], " >= x[", small, "] = ", in[small], " but y = ", out[large],
                      " and ", out[small]);
       }
@@ -185,13 +201,18 @@ std::string rows_are_independent(const Kernel& k, const Case& c) {
   const auto x = values(c), y = run(k, c, x).y;
   const std::int64_t r = std::int64_t(random_bits(c.seed, 3) % std::uint64_t(c.rows));
   const auto own_x = row(x, c.cols, r), own_y = row(y, c.cols, r);
+  // What it does with few rows may be another plan than with many: the same bits are asked of the same plan.
   Case alone = c;
   alone.rows = 1;
+  alone.plan = k.plan(problem_of(c));
+  const bool same_plan = k.unsupported(problem_of(alone)).empty() && k.plan(problem_of(alone)) == alone.plan;
   const std::vector<float> expected(own_y.begin(), own_y.end());
-  const auto single = run(k, alone, {own_x.begin(), own_x.end()}).y;
-  if (const auto why = difference(expected, single, c.cols, say("as a matrix of row ", r, " alone").c_str());
-      !why.empty())
-    return why;
+  if (same_plan) {
+    const auto single = run(k, alone, {own_x.begin(), own_x.end()}).y;
+    if (const auto why = difference(expected, single, c.cols, say("as a matrix of row ", r, " alone").c_str());
+        !why.empty())
+      return why;
+  }
   auto poisoned = x;
   for (std::size_t i = 0; i < x.size(); ++i)
     if (std::int64_t(i) / c.cols != r) poisoned[i] = i % 2 ? kNan : kInf;
@@ -282,19 +303,58 @@ std::string answers_this_input(const Kernel& k, const Case& c) {
   return {};
 }
 
+// Row by row, with each one's temperature; a power of two gives the bits of a row that was divided beforehand.
+std::string temperature(const Kernel& k, const Case& c) {
+  const auto x = values(c), y = run(k, c, x).y;
+  for (std::int64_t r = 0; r < c.rows; ++r) {
+    const auto in = row(x, c.cols, r), out = row(y, c.cols, r);
+    if (const std::string why = judge_elements(k, c, in, out, r); !why.empty()) return say("row ", r, ": ", why);
+  }
+  int exponent;
+  if (c.each_row || std::frexp(c.temperature, &exponent) != 0.5f) return {};
+  Case plain = c;
+  plain.temperature = 1;
+  auto scaled = x;
+  for (float& v : scaled) v /= c.temperature;
+  auto exact = scaled;
+  round_to(c.types.in, exact);
+  if (exact != scaled) return {};  // beyond the type's range, or below
+  plain.plan = k.plan(problem_of(c));
+  return difference(run(k, plain, scaled).y, y, c.cols, "by temperature");
+}
+
+std::string in_place(const Kernel& k, const Case& c) {
+  const auto x = values(c);
+  Case apart = c;
+  apart.in_place = false;
+  apart.out_padding = c.in_padding;
+  const Output own = run(k, c, x);
+  if (!own.trespass.empty()) return own.trespass;
+  return difference(run(k, apart, x).y, own.y, c.cols, "in place");
+}
+
 std::string stays_inside(const Kernel& k, const Case& c) { return run(k, c).trespass; }
 
+std::vector<Kind> all_kinds() {
+  std::vector<Kind> kinds = finite_kinds();
+  for (Kind kind : masked_kinds()) kinds.push_back(kind);
+  return kinds;
+}
 template <auto... kinds>
 rc::Gen<Case> only(const Kernel& k) {
   return cases(k, {kinds...});
 }
 rc::Gen<Case> finite(const Kernel& k) { return cases(k, finite_kinds(), kOffsets); }
 rc::Gen<Case> finite_at_zero(const Kernel& k) { return cases(k, finite_kinds()); }
-rc::Gen<Case> any(const Kernel& k) {
-  std::vector<Kind> kinds = finite_kinds();
-  for (Kind kind : masked_kinds()) kinds.push_back(kind);
-  return cases(k, kinds, kOffsets);
+rc::Gen<Case> any(const Kernel& k) { return cases(k, all_kinds(), kOffsets); }
+rc::Gen<Case> with_temperature(const Kernel& k) {
+  return cases(k, all_kinds(), kOffsets, {.temperature = true, .in_place = false});
 }
+rc::Gen<Case> any_in_place(const Kernel& k) {
+  return cases(k, all_kinds(), kOffsets, {.temperature = true, .in_place = true});
+}
+bool has_temperature(const Traits& t) { return t.temperature; }
+bool works_in_place(const Traits& t) { return t.in_place; }
 rc::Gen<Case> with_mask(const Kernel& k) { return cases(k, masked_kinds()); }
 rc::Gen<Case> constant(const Kernel& k) {
   return cases(k, {Kind::constant}, {0, 1, -1, 1e-30f, 1e4f, -1e4f, 1e8f, 1e10f, -1e30f, FLT_MAX, -FLT_MAX});
@@ -323,11 +383,22 @@ constexpr Law kLaws[] = {
     {"answers_this_input", "what the memory held before does not matter, nor what the kernel answered then",
      only<Kind::normal, Kind::wide>, answers_this_input},
     {"stays_inside", "nothing is written but the output, and the input is as it was", any, stays_inside},
+    {"temperature", "a row is divided by its temperature first", with_temperature, temperature, Law::Asks::values,
+     has_temperature},
+    {"in_place", "the output may be the input and gets the same bits", any_in_place, in_place, Law::Asks::bits,
+     works_in_place},
 };
 
 }  // namespace
 
 std::span<const Law> laws() { return kLaws; }
+
+std::vector<const Law*> laws(const Kernel& k) {
+  std::vector<const Law*> its;
+  for (const Law& l : kLaws)
+    if (!l.applies || l.applies(k.traits())) its.push_back(&l);
+  return its;
+}
 
 const Law& law(std::string_view name) {
   for (const Law& l : kLaws)

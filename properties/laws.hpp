@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/kernel.hpp"
 #include "properties/case.hpp"
@@ -24,10 +25,12 @@ struct Law {
     bits,   // compares the bits of two runs
     order,  // and asks for nothing else
   } asks = Asks::values;
+  bool (*applies)(const Traits&) = nullptr;  // to every kernel, if null
 };
 
 std::span<const Law> laws();
-const Law& law(std::string_view name);  // throws std::out_of_range
+std::vector<const Law*> laws(const Kernel&);  // those that say something about it
+const Law& law(std::string_view name);        // throws std::out_of_range
 
 // The first row of y that is not the softmax of x's: off by more than the kernel's bound, or not NaN where it must be.
 std::string wrong_row(const Kernel&, const Case&, const std::vector<float>& x, const std::vector<float>& y);

@@ -21,7 +21,7 @@ void PrintTo(const Article& a, std::ostream* out) { *out << *a.kernel << ", " <<
 std::vector<Article> articles() {
   std::vector<Article> all;
   for (const Kernel* kernel : kernels())
-    for (const Law& law : laws()) all.push_back({kernel, &law});
+    for (const Law* law : laws(*kernel)) all.push_back({kernel, law});
   return all;
 }
 

@@ -91,6 +91,15 @@ TEST(ReferenceRow, SumAndSpread) {
 }
 
 // 2^20 equal terms of less than a digit beside larger ones: added plainly even long double is off by 2^-47.
+TEST(ReferenceRow, TemperatureDivides) {
+  const Row row = analyse(std::vector<float>{3, 6, -std::numeric_limits<float>::infinity()}, 1.5L);
+  EXPECT_EQ(row.max, 4);
+  EXPECT_EQ(row.below_max(3), 2);
+  EXPECT_EQ(row.y[2], 0);
+  EXPECT_NEAR(double(row.y[0]), 1 / (1 + std::exp(2.0)), 1e-15);
+  EXPECT_NEAR(double(row.spread), 2 * double(row.y[0]), 1e-15);
+}
+
 TEST(ReferenceRow, SumIsCompensated) {
   Floats x(1 << 20, -30.0f);
   x[0] = x[1] = 0;

@@ -1,12 +1,14 @@
 #include "properties/runner.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <cstring>
+
+#include "kernels/narrow.hpp"
 
 namespace softmax::properties {
 namespace {
 
-// What lies between the rows of the input. A kernel that reads one element too many must feel it: larger than any input
+// What lies between the rows of the input. A kernel that reads one element too many must feel it: as large as any input
 // but finite, because fmaxf would drop a NaN.
 constexpr float kTrap = 3e38f;
 
@@ -22,6 +24,28 @@ struct Scheduled {
   Machine& machine;
 };
 
+// Rows of a type as they lie in memory.
+struct Image {
+  Image(DataType t, std::int64_t rows, std::int64_t row_stride)
+      : type(t), stride(row_stride), bytes(std::size_t(rows * row_stride) * bytes_per_element(t)) {}
+  float get(std::int64_t i) const { return element(bytes.data(), std::size_t(i), type); }
+  void set(std::int64_t i, float x) { set_element(bytes.data(), std::size_t(i), type, x); }
+  std::int64_t size() const { return std::int64_t(bytes.size() / bytes_per_element(type)); }
+  // Is element i, bit for bit, that of another image, or poison?
+  bool same(const Image& other, std::int64_t i) const {
+    const std::size_t width = bytes_per_element(type), at = std::size_t(i) * width;
+    return std::memcmp(&bytes[at], &other.bytes[at], width) == 0;
+  }
+  bool poison(std::int64_t i) const {
+    const std::size_t width = bytes_per_element(type), at = std::size_t(i) * width;
+    return std::all_of(&bytes[at], &bytes[at] + width, [](unsigned char b) { return b == kPoison; });
+  }
+
+  DataType type;
+  std::int64_t stride;
+  std::vector<unsigned char> bytes;
+};
+
 // The memory of one case, in which a kernel may run many times.
 class Place {
  public:
@@ -29,48 +53,56 @@ class Place {
       : kernel_(kernel),
         case_(c),
         problem_(problem_of(c)),
-        in_at_(std::size_t(c.in_shift) * sizeof(float)),
-        out_at_(std::size_t(c.out_shift) * sizeof(float)),
-        padded_(std::size_t(c.rows * problem_.in_stride), kTrap),
-        in_(kernel.machine(), padded_.size() * sizeof(float) + in_at_),
-        out_(kernel.machine(), std::size_t(c.rows * problem_.out_stride) * sizeof(float) + out_at_),
-        workspace_(kernel.machine(), std::size_t(kernel.workspace(problem_))) {
-    problem_.in = in_.floats() + c.in_shift;
-    problem_.out = out_.floats() + c.out_shift;
+        in_at_(std::size_t(c.in_shift) * bytes_per_element(c.types.in)),
+        out_at_(c.in_place ? in_at_ : std::size_t(c.out_shift) * bytes_per_element(c.types.out)),
+        given_(c.types.in, c.rows, problem_.in_stride),
+        left_(c.types.out, c.rows, problem_.out_stride),
+        in_(kernel.machine(), given_.bytes.size() + in_at_),
+        own_out_(kernel.machine(), c.in_place ? 0 : left_.bytes.size() + out_at_),
+        out_(c.in_place ? in_ : own_out_),
+        workspace_(kernel.machine(), std::size_t(kernel.workspace(problem_))),
+        temperatures_(kernel.machine(), c.each_row ? std::size_t(c.rows) * sizeof(float) : 0) {
+    problem_.in = static_cast<char*>(in_.data()) + in_at_;
+    problem_.out = static_cast<char*>(out_.data()) + out_at_;
     problem_.workspace = workspace_.data();
+    if (kernel.traits().keeps_workspace) kernel.machine().fill(workspace_.data(), 0, workspace_.bytes());
+    for (std::int64_t i = 0; i < given_.size(); ++i) given_.set(i, std::min(kTrap, largest(c.types.in)));
+    if (!c.each_row) return;
+    std::vector<float> own;
+    for (std::int64_t r = 0; r < c.rows; ++r) own.push_back(temperature_of(c, r));
+    temperatures_.upload(own.data(), temperatures_.bytes());
+    problem_.temperature = 1;
+    problem_.temperatures = temperatures_.floats();
   }
 
   Output run(const std::vector<float>& x) {
-    for (std::int64_t r = 0; r < case_.rows; ++r)
-      std::copy_n(x.begin() + r * case_.cols, case_.cols, padded_.begin() + r * problem_.in_stride);
-    in_.upload(padded_.data(), padded_.size() * sizeof(float), in_at_);
+    for (std::size_t i = 0; i < x.size(); ++i) given_.set(at(std::int64_t(i), given_.stride), x[i]);
+    in_.upload(given_.bytes.data(), given_.bytes.size(), in_at_);
     {
       const Scheduled scheduled(kernel_.machine(), case_.schedule);
       kernel_.launch(problem_);
       kernel_.machine().synchronize();
     }
-    std::vector<float> out(std::size_t(case_.rows * problem_.out_stride));
-    out_.download(out.data(), out.size() * sizeof(float), out_at_);
+    out_.download(left_.bytes.data(), left_.bytes.size(), out_at_);
     Output result;
-    result.y.resize(x.size());
-    for (std::int64_t r = 0; r < case_.rows; ++r)
-      std::copy_n(out.begin() + r * problem_.out_stride, case_.cols, result.y.begin() + r * case_.cols);
-    result.trespass = trespass(out);
+    for (std::size_t i = 0; i < x.size(); ++i) result.y.push_back(left_.get(at(std::int64_t(i), left_.stride)));
+    result.trespass = trespass();
     return result;
   }
 
  private:
-  std::string trespass(const std::vector<float>& out) const {
-    std::vector<float> back(padded_.size());
-    in_.download(back.data(), back.size() * sizeof(float), in_at_);
-    const auto bits = [](float v) { return std::bit_cast<std::uint32_t>(v); };
-    constexpr std::uint32_t kUntouched = kPoison * 0x01010101u;
-    const std::int64_t in_stride = problem_.in_stride, out_stride = problem_.out_stride;
-    for (std::size_t i = 0; i < back.size(); ++i)
-      if (bits(back[i]) != bits(padded_[i])) return "changed" + place(std::int64_t(i), in_stride, "input");
-    for (std::size_t i = 0; i < out.size(); ++i)
-      if (std::int64_t(i) % out_stride >= case_.cols && bits(out[i]) != kUntouched)
-        return "wrote between the rows of" + place(std::int64_t(i), out_stride, "output");
+  std::int64_t at(std::int64_t i, std::int64_t stride) const { return i / case_.cols * stride + i % case_.cols; }
+
+  std::string trespass() const {
+    Image back = given_;
+    in_.download(back.bytes.data(), back.bytes.size(), in_at_);
+    const auto between = [&](std::int64_t i, std::int64_t stride) { return i % stride >= case_.cols; };
+    for (std::int64_t i = 0; i < back.size(); ++i)
+      if (!back.same(given_, i) && (!case_.in_place || between(i, back.stride)))
+        return "changed" + place(i, back.stride, "input");
+    for (std::int64_t i = 0; i < left_.size(); ++i)
+      if (!case_.in_place && between(i, left_.stride) && !left_.poison(i))
+        return "wrote between the rows of" + place(i, left_.stride, "output");
     if (const std::string damage = in_.damage(); !damage.empty()) return "input: " + damage;
     if (const std::string damage = out_.damage(); !damage.empty()) return "output: " + damage;
     if (const std::string damage = workspace_.damage(); !damage.empty()) return "workspace: " + damage;
@@ -82,9 +114,11 @@ class Place {
   const Kernel& kernel_;
   const Case& case_;
   Problem problem_;
-  std::size_t in_at_, out_at_;
-  std::vector<float> padded_;
-  Buffer in_, out_, workspace_;
+  std::size_t in_at_, out_at_;  // bytes
+  Image given_, left_;          // with what lies between the rows
+  Buffer in_, own_out_;
+  Buffer& out_;
+  Buffer workspace_, temperatures_;
 };
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <set>
 
+#include "kernels/narrow.hpp"
 #include "properties/harness.hpp"
 #include "properties/laws.hpp"
 
@@ -40,6 +42,10 @@ constexpr Saboteur kSaboteurs[] = {
     {"above_one", "in_range"},
     {"forgetful", "repeats"},
     {"remembers", "answers_this_input"},
+    {"narrow_sum", "rows_sum_to_one"},
+    {"truncates", "matches_reference"},
+    {"lukewarm", "temperature"},
+    {"hasty", "in_place"},
 };
 
 const Kernel* find(std::string_view name, std::string_view machine) {
@@ -48,8 +54,8 @@ const Kernel* find(std::string_view name, std::string_view machine) {
   return nullptr;
 }
 
-// The skeleton, and a kernel that takes few shapes and wants memory of its own.
-bool is_honest(const Kernel& k) { return k.name() == "right" || k.name() == "picky"; }
+// The skeletons, and a kernel that takes few shapes and wants memory of its own.
+bool is_honest(const Kernel& k) { return k.name() == "right" || k.name() == "picky" || k.name() == "typed"; }
 
 std::vector<std::string> machine_ids() {
   std::vector<std::string> ids;
@@ -97,9 +103,39 @@ TEST(SabotageStudy, honest_kernels_keep_every_law) {
   for (const Kernel* k : kernels()) {
     if (!is_honest(*k) || !why_not(*k).empty()) continue;
     ++judged;
-    for (const Law& l : laws()) EXPECT_EQ(search(l, *k, kCases / 2, kSeed), "") << l.name;
+    for (const Law* l : laws(*k)) EXPECT_EQ(search(*l, *k, kCases / 2, kSeed), "") << l->name;
   }
-  EXPECT_GE(judged, 2);
+  EXPECT_GE(judged, 3);
+}
+
+TEST(SabotageStudy, a_kernel_of_types_and_plans_gets_all_of_them) {
+  const Kernel& typed = *find("typed", "cpu");
+  std::set<std::string> types, plans;
+  int in_place = 0, divided = 0, own = 0;
+  for (int i = 0; i < 4 * kCases; ++i) {
+    const Case c = law("in_place").cases(typed)(rc::Random(std::uint64_t(i)), i % 100).value();
+    types.insert(name(c.types));
+    plans.insert(to_string(c.plan));
+    in_place += c.in_place;
+    divided += c.temperature != 1;
+    own += c.each_row;
+    EXPECT_NE(typed.plan(problem_of(c)).threads, 0) << c;
+    const Case plain = law("in_range").cases(typed)(rc::Random(std::uint64_t(i)), i % 100).value();
+    EXPECT_FALSE(plain.in_place || plain.each_row || plain.temperature != 1) << plain;
+    for (const float x : values(plain)) EXPECT_TRUE(rounded(x, plain.types.in) == x) << x << " in " << plain;
+  }
+  EXPECT_EQ(types, (std::set<std::string>{"fp32", "fp16", "bf16"}));  // in place they cannot differ
+  EXPECT_GT(plans.size(), 5u);
+  EXPECT_GT(in_place, kCases);
+  EXPECT_GT(divided, kCases);
+  EXPECT_GT(own, kCases);
+  const auto names = [](const Kernel& k) {
+    std::set<std::string_view> all;
+    for (const Law* l : laws(k)) all.insert(l->name);
+    return all;
+  };
+  EXPECT_EQ(names(typed).count("temperature") + names(typed).count("in_place"), 2u);
+  EXPECT_EQ(names(*find("right", "cpu")).count("temperature") + names(*find("right", "cpu")).count("in_place"), 0u);
 }
 
 // Draws are fitted to what a kernel takes, and a launch holds the caller to it.

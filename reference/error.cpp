@@ -60,8 +60,8 @@ long double relative_error(const ErrorModel& m, long double d, long double sprea
   // Online, the arguments of a term and of its rescaling factors add up to d again, so range costs nothing more. Of the
   // sum this is first order; the second, u^2 / 2 times the average of d^2, is below B^2 / 2 and so left over in
   // B / (1 - B) while rows are shorter than 2^30: at most then do terms with d > 20 have weight together.
-  return kUnit * ((m.a + m.exp.kappa) * (d + spread) + m.exp.eps0 * (2 + factors(m)) + sum_roundings(m) + m.divide +
-                  m.output.relative);
+  return kUnit * ((m.a + m.exp.kappa) * (d + spread) + 2 * m.scaled_max + m.exp.eps0 * (2 + factors(m)) +
+                  sum_roundings(m) + m.divide + m.output.relative);
 }
 
 long double element_bound(const ErrorModel& m, long double y, long double d, long double spread) {

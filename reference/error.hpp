@@ -54,7 +54,8 @@ inline constexpr OutputError kBf16Output{0x1p16, 0x1p-134};
 
 // A kernel's arithmetic on one row. All counts are those of the worst term of the sum.
 struct ErrorModel {
-  double a = 1;  // roundings of x - max: 1; 0 if all differences are exact (integers on a grid)
+  double a = 1;  // roundings of x - max: 1; 0 if all differences are exact (integers on a grid); 3 of a scaled row
+  double scaled_max = 0;  // of a row that is scaled by fl(1 / temperature): its largest element's absolute value
   ExpError exp = kExpf;
   double divide = kDivideIeee;
   double additions = 0;  // h: additions a term passes through; adding an exact 0 does not count
@@ -68,6 +69,10 @@ struct ErrorModel {
 
 // Here d = max - x_i (inf for an x of -inf), y = the exact output, spread = D of the row, all from reference::analyse.
 // A row of NaN has no bound: its outputs must be NaN.
+
+// The row x / T as a kernel has it is t = fl(x * fl(1 / T)) = x / T * (1 + c) (1 + r_i), c and r_i at most u. c is common,
+// so it moves max - t_i by u d. r_i moves it by u |t_i| <= u (|max| + d); the maximum's own is common to all terms and
+// cancels. Together, in one exponent: u (2 d + |max|), and 2 D + |max| in the sum's. A power of two costs nothing.
 
 // B_i. The safe algorithm must sum and output the same exponentials, bit for bit.
 long double relative_error(const ErrorModel&, long double d, long double spread);

@@ -40,9 +40,11 @@ float max_of(std::span<const float> row) {
 
 }  // namespace
 
-Row analyse(std::span<const float> row) {
+Row analyse(std::span<const float> row, long double temperature) {
   Row result;
-  result.max = max_of(row);
+  result.temperature = temperature;
+  const float max = max_of(row);
+  result.max = max / temperature;
   if (row.empty()) {
     result.log_sum = -kInf;
     return result;
@@ -59,14 +61,14 @@ Row analyse(std::span<const float> row) {
   CompensatedSum others, spread;
   bool max_seen = false;
   for (const float x : row) {
-    const long double e = std::exp(x - result.max);
+    const long double e = std::exp(-result.below_max(x));
     result.y.push_back(e);
-    if (x == result.max && !max_seen) {
+    if (x == max && !max_seen) {
       max_seen = true;
     } else {
       others.add(e);
     }
-    if (e > 0) spread.add(e * (result.max - x));  // not where x is -inf: 0 * inf
+    if (e > 0) spread.add(e * result.below_max(x));  // not where x is -inf: 0 * inf
   }
   result.sum = 1 + others.value();
   result.log_sum = std::log1p(others.value());

@@ -18,12 +18,16 @@ static_assert(std::numeric_limits<long double>::digits >= 64, "the reference nee
 // log_sum are -inf and the rest is 0.
 struct Row {
   std::vector<long double> y;
-  long double max = 0;      // of the numbers in the row
+  long double temperature = 1;
+  long double max = 0;      // of the numbers in the row, divided by the temperature
   long double sum = 0;      // S = sum of exp(x_j - max), in [1, cols]
   long double log_sum = 0;  // ln S, accurate near 0 too
   long double spread = 0;   // D = sum of y_j * (max - x_j), in [0, ln(cols / S)]
+
+  long double below_max(float x) const { return max - x / temperature; }  // d, for an element of the row
 };
-Row analyse(std::span<const float> row);
+// Of the row divided by a temperature above 0.
+Row analyse(std::span<const float> row, long double temperature = 1);
 
 // exp(x_i - max) / S.
 std::vector<long double> softmax(std::span<const float> row);

@@ -59,8 +59,8 @@ class Judge {
     listed_widths();
     special_rows();
     many_rows();
-    for (const Law& law : properties::laws())
-      if (!given_up()) rule(this->law(law));
+    for (const Law* law : properties::laws(kernel_))
+      if (!given_up()) rule(this->law(*law));
     hint();
     if (given_up()) return std::move(report_);
     traffic();
