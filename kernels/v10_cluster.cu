@@ -46,7 +46,8 @@ struct Of {
 constexpr int k512x8 = 4, k1024x8 = 6;
 constexpr long kSpare = 8 << 10;  // of shared memory: static, and what the system keeps
 
-// 512 threads, two blocks on a multiprocessor, as few as hold the row; one of 1024 where 16 of them do not.
+// Up to four blocks that hold the row in registers; else 512 threads, two blocks on a multiprocessor, as few as hold the
+// row; one of 1024 where 16 of them do not.
 int find(const Problem& p, Plan& found) {
   found = {};
   if (device::limits().compute_capability < 90) return -1;
@@ -54,23 +55,25 @@ int find(const Problem& p, Plan& found) {
     const long rest = divide_up(slice_vectors(p, have.threads, blocks), have.threads) - have.vectors;
     return rest > 0 ? rest : 0;
   };
-  const auto fits = [&](const Plan& have, int blocks, long most) {
-    return shared_of(have, blocks) * have.threads * vector_bytes(p.types()) <= most;
-  };
   const long all = device::limits().shared_per_block - kSpare;
-  for (int i = 0; i < kPlans.size(); ++i) {
+  const auto take = [&](int i, int least, int most, long room) {
     const Plan& have = kPlans[i];
-    const bool asked = p.plan.threads == have.threads && p.plan.vectors == have.vectors;
-    if (p.plan.threads != 0 ? !asked : i != k512x8 && i != k1024x8) continue;
-    const long most = asked || i == k1024x8 ? all : all / 2;
-    int blocks = p.plan.blocks;
-    for (int more = 1; blocks == 0 && more <= 16; ++more)
-      if (fits(have, more, most)) blocks = more;
-    if (blocks < 1 || blocks > 16 || !fits(have, blocks, most)) continue;
-    found = {have.threads, have.vectors, int(shared_of(have, blocks)), blocks};
-    return i;
+    for (int blocks = least; blocks <= most; ++blocks) {
+      const long shared = shared_of(have, blocks);
+      if (shared * have.threads * vector_bytes(p.types()) > room) continue;
+      found = {have.threads, have.vectors, int(shared), blocks};
+      return true;
+    }
+    return false;
+  };
+  const int least = p.plan.blocks > 0 ? p.plan.blocks : 1, most = p.plan.blocks > 0 ? p.plan.blocks : 16;
+  if (most > 16) return -1;
+  for (int i = 0; i < kPlans.size(); ++i) {
+    const bool asked = p.plan.threads == kPlans[i].threads && p.plan.vectors == kPlans[i].vectors;
+    if (p.plan.threads != 0 ? asked && take(i, least, most, all) : take(i, least, most < 4 ? most : 4, 0)) return i;
   }
-  return -1;
+  if (p.plan.threads != 0) return -1;
+  return take(k512x8, least, most, all / 2) ? k512x8 : take(k1024x8, least, most, all) ? k1024x8 : -1;
 }
 Plan plan(const Problem& p) {
   Plan found;

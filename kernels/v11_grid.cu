@@ -46,7 +46,7 @@ struct Of {
     return all[i];
   }
 };
-constexpr int k512x8 = 3;
+constexpr int kFirst = 1;  // 256 x 8
 constexpr int kMostBlocks = 4096;
 
 device::Grid grid(const Problem& p, const Plan& by) {
@@ -58,14 +58,15 @@ device::Grid grid(const Problem& p, const Plan& by) {
           .overlap = p.overlap};
 }
 
-// As many blocks a row as there are for each row, but none without a vector for each thread; shared memory for the rest.
+// As many blocks a row as there are for each row, but none without four vectors for each thread; shared memory for the
+// rest.
 int find(const Problem& p, Plan& found) {
   found = {};
   const long spare = 4 << 10;
   for (int i = 0; i < kPlans.size(); ++i) {
     const Plan& have = kPlans[i];
     const bool asked = p.plan.threads == have.threads && p.plan.vectors == have.vectors;
-    if (p.plan.threads != 0 ? !asked : i != k512x8) continue;
+    if (p.plan.threads != 0 ? !asked : i != kFirst) continue;
     const long vectors = slice_vectors(p, have.threads, 1);
     for (int per_processor = 1024 / have.threads; per_processor > 0; --per_processor) {
       const long most = (device::limits().shared_per_block + 1024) / per_processor - 1024 - spare;
@@ -73,7 +74,7 @@ int find(const Problem& p, Plan& found) {
       long blocks = p.plan.blocks;
       if (blocks == 0) {
         blocks = p.rows < resident ? resident / p.rows : 1;
-        const long useful = divide_up(vectors, have.threads), room = have.vectors + most / (have.threads * vector_bytes(p.types()));
+        const long useful = divide_up(vectors, 4 * have.threads), room = have.vectors + most / (have.threads * vector_bytes(p.types()));
         if (blocks > useful) blocks = useful > 0 ? useful : 1;
         if (const long least = divide_up(vectors, room * have.threads); blocks < least) blocks = least;
       }

@@ -80,6 +80,33 @@ __global__ void write_late(int* flags, float* found) {
   *right = 1;
 }
 
+// Works between the halves of the barrier. Slips: 1 writes what others read, 2 reads before it waits, 3 does not wait.
+__global__ void arrive_early(int* out, int rounds, int slip) {
+  SHARED(value, int[64]);
+  SHARED(own, int[64]);
+  const cg::cluster_group cluster = cg::this_cluster();
+  const unsigned t = threadIdx.x, right = (cluster.block_rank() + 1) % cluster.num_blocks();
+  int sum = 0;
+  for (int i = 0; i < rounds; ++i) {
+    value[t] = int(blockIdx.x * 64 + t) + i;
+    cluster.barrier_arrive();
+    own[t] = i;
+    __syncthreads();
+    if (slip == 1) value[t] = 0;
+    if (slip == 2) sum += cluster.map_shared_rank(value, right)[63 - t];
+    if (slip != 3 || t != 5) cluster.barrier_wait();
+    sum += cluster.map_shared_rank(value, right)[63 - t] - own[(t + 1) % 64];
+    cluster.sync();
+  }
+  out[blockIdx.x * 64 + t] = sum;
+}
+
+__global__ void wait_only() { cg::this_cluster().barrier_wait(); }
+__global__ void leave_between(bool wait) {
+  auto token = cg::this_cluster().barrier_arrive();
+  if (wait) cg::this_cluster().barrier_wait(static_cast<decltype(token)&&>(token));
+}
+
 __global__ void block_one_returns() {
   if (blockIdx.x != 1) cg::this_cluster().sync();
 }
@@ -109,6 +136,30 @@ TEST(SimtCluster, ClustersDoNotWaitForEachOther) {
     EXPECT_EQ(out[1], 7 * 16);
     EXPECT_EQ(out[2], 0);
   });
+}
+
+TEST(SimtCluster, AnArrivalDoesNotWait) {
+  under_every_schedule([] {
+    const auto run = [](int slip, std::vector<int>& out) {
+      return report([&] { launch(arrive_early, {.blocks = 8, .threads = 64, .cluster = 4}, out.data(), 3, slip); });
+    };
+    std::vector<int> out(8 * 64);
+    EXPECT_EQ(run(0, out), "nothing thrown");
+    for (unsigned b = 0; b < 8; ++b)
+      for (unsigned t = 0; t < 64; ++t) ASSERT_EQ(out[b * 64 + t], int(3 * (b / 4 * 256 + (b + 1) % 4 * 64 + 63 - t)));
+    EXPECT_TRUE(mentions(run(1, out), {"race: ", "`value`"}));
+    EXPECT_NE(run(2, out), "nothing thrown");
+    EXPECT_TRUE(mentions(run(3, out), {"without barrier_wait before it, at cluster_test.cu:"}));
+  });
+}
+
+TEST(SimtCluster, ArrivalsAndWaitsComeInPairs) {
+  const auto run = [](auto kernel, auto... args) {
+    return report([&] { launch(kernel, {.blocks = 2, .threads = 32, .cluster = 2}, args...); });
+  };
+  EXPECT_TRUE(mentions(run(wait_only), {"barrier_wait without barrier_arrive at cluster_test.cu:"}));
+  EXPECT_EQ(run(leave_between, true), "nothing thrown");
+  EXPECT_TRUE(mentions(run(leave_between, false), {"returned between barrier_arrive and barrier_wait"}));
 }
 
 TEST(SimtCluster, ARankOutOfRangeIsAFault) {

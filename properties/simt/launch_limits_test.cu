@@ -64,6 +64,25 @@ TEST(SimtLaunchLimits, CooperativeGridsAreResident) {
   EXPECT_EQ(threads_run({.blocks = 300, .threads = 1024}), 307200) << "a plain grid need not be resident";
 }
 
+// What the device says can be resident is what it takes, and not one block more.
+TEST(SimtLaunchLimits, ResidentBlocks) {
+  for (Grid grid : {Grid{.blocks = 1, .threads = 1024}, Grid{.blocks = 1, .threads = 32, .shared = 114 << 10},
+                    Grid{.blocks = 1, .threads = 96, .shared = 20000, .cluster = 16},
+                    Grid{.blocks = 1, .threads = 1024, .cluster = 16}}) {
+    const int blocks = softmax::device::resident_blocks(count, grid);
+    EXPECT_EQ(blocks % int(grid.cluster), 0);
+    grid.cooperative = true;
+    grid.blocks = unsigned(blocks);
+    EXPECT_EQ(threads_run(grid), long(blocks) * grid.threads.count());
+    grid.blocks = unsigned(blocks) + grid.cluster;
+    EXPECT_TRUE(refused(grid, {"only " + std::to_string(blocks)}));
+  }
+  EXPECT_EQ(softmax::device::resident_blocks(count, {.blocks = 1, .threads = 32, .shared = 228 << 10}), 0);
+  EXPECT_EQ(softmax::device::limits().multiprocessors, 8);
+  EXPECT_EQ(softmax::device::limits().shared_per_block, 232448);
+  EXPECT_EQ(softmax::device::limits().compute_capability, 90);
+}
+
 TEST(SimtLaunchLimits, TheLastLaunchIsOnRecord) {
   threads_run({.blocks = dim3(3, 2), .threads = dim3(8, 4), .shared = 100});
   EXPECT_EQ(last_launch().blocks, 6);

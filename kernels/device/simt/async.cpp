@@ -124,7 +124,7 @@ void mbarrier_wait(std::uint64_t* barrier, unsigned parity, Where where) {
       m.bytes -= std::int64_t(f.bytes);
       complete(m);
     } else {
-      spin();
+      spin(where);
     }
   }
   m.released.learn({m.block->serial, (kFirstCopier + m.number) * unsigned(Limits::kWarp), m.phase});

@@ -269,7 +269,7 @@ LaunchInfo last_launch() { return info; }
 
 void run(const Geometry& geometry, void (*body)(void*), void* argument) {
   check_geometry(geometry);
-  const std::int64_t blocks = geometry.grid.count(), capacity = blocks_per_processor(geometry) * Limits::kProcessors;
+  const std::int64_t blocks = geometry.grid.count(), capacity = resident_blocks(geometry);
   refuse(geometry.cooperative && blocks > capacity, "a cooperative launch of " + std::to_string(blocks) +
                                                         " blocks, but only " + std::to_string(capacity) +
                                                         " can be resident at once");
@@ -426,10 +426,10 @@ void meet(Meet kind, unsigned mask, const void* value, void* result, std::size_t
   }
 }
 
-void spin() {
+void spin(Where where) {
   trace::settle();
   ++launch->spinning;
-  wait(State::spinning, {});
+  wait(State::spinning, where);
 }
 
 void fence(Scope scope) { trace::fence(scope); }

@@ -85,7 +85,7 @@ unsigned live_lanes();
 // Throws Fault: a shuffle's width is a power of two up to 32.
 [[noreturn]] void refuse_width(int width, Where);
 // Lets other threads run; every spinning wait must call it.
-void spin();
+void spin(Where);
 // __threadfence and __threadfence_block.
 void fence(Scope);
 // The two halves of an atomic operation. A thread that does many lets others run now and then.

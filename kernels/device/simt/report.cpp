@@ -45,7 +45,7 @@ std::string roll_call(const Block& b) {
     switch (thread.state) {
       case State::returned: what = "returned"; break;
       case State::ready: what = "are running"; break;
-      case State::spinning: what = "are spinning"; break;
+      case State::spinning: what = "are spinning" + (thread.where.line ? " at " + at(thread.where) : ""); break;
       case State::at_warp: what = "wait for their warp at " + at(thread.where); break;
       case State::at_block: what = "wait at __syncthreads at " + at(thread.where); break;
       case State::at_cluster: what = "wait at cluster.sync at " + at(thread.where); break;

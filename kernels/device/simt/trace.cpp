@@ -100,7 +100,7 @@ std::string take_findings() {
 // A thread that does many atomic or volatile accesses may be waiting for another one.
 void give_way() {
   constexpr int kPatience = 64;
-  if (++current->strong_in_a_row > kPatience) spin();
+  if (++current->strong_in_a_row > kPatience) spin({"", 0});
 }
 
 }  // namespace

@@ -233,7 +233,7 @@ SIMT_WORD void __pipeline_memcpy_async(void* shared, const void* global, std::si
 SIMT_WORD void __pipeline_commit() { softmax::device::simt::commit_copies(); }
 SIMT_WORD void __pipeline_wait_prior(std::size_t groups) { softmax::device::simt::wait_copies(groups); }
 // A spinning wait must sleep, or the thread that it waits for never runs.
-SIMT_WORD void __nanosleep(unsigned) { softmax::device::simt::spin(); }
+SIMT_WORD void __nanosleep(unsigned, simt_words::Where where = {}) { softmax::device::simt::spin(where); }
 
 #define SIMT_LOAD(name)                \
   template <class T>                   \
