@@ -143,7 +143,7 @@ TEST_F(BenchRun, EveryBlockOfAKernelHasATraceOfItsOwn) {
   flag("--benchmark_repetitions=2");
   run();
   std::vector<std::pair<const Kernel*, int>> traced;
-  for (const Trace& t : traces_) traced.emplace_back(t.kernel, t.block);
+  for (const Trace& t : traces_) traced.emplace_back(t.kernel, t.how.block);
   EXPECT_THAT(traced, ElementsAre(std::pair{&v1, 32}, std::pair{&v1, 64}, std::pair{&v6, 32}, std::pair{&v6, 64}));
 }
 

@@ -98,7 +98,7 @@ TEST(BenchSweep, SaysWhatIsPossible) {
   EXPECT_THAT(refused("mode=warm"), AllOf(HasSubstr("mode=warm"), HasSubstr("cold, hot, graph, graph-hot")));
   EXPECT_THAT(refused("flush=off"), HasSubstr("memset, read, none"));
   EXPECT_THAT(refused("flush=read|none"), HasSubstr("the whole run's"));
-  EXPECT_THAT(refused("dtype=bf16"), HasSubstr("there are fp32"));
+  EXPECT_THAT(refused("dtype=fp8"), HasSubstr("there are fp32"));
   EXPECT_THAT(refused("C=1:9223372036854775807"), HasSubstr("more than 10000 values"));
   EXPECT_THAT(refused("C=1:5001,mode=hot|cold"), HasSubstr("10002 points: at most 10000"));
   EXPECT_EQ(parse_sweep("C=1:5000,mode=hot|cold", kGpu).points.size(), 10000u);
