@@ -40,10 +40,9 @@ const char* const kHelp =
 usage: bench [flags]
   --device=gpu|cpu    where to run; default: the GPU if there is one. Times of the CPU device are its simulator's
   --suite=NAME        ladder: the article's shape and the file of attention scores that comes with the project (default)
-                      shapes: five widths | atlas: 1 GiB at 16 widths | few-rows: sampling, in graphs | studies
-                      goals: the shapes, types and modes that the kernels with plans are judged by
-  --sweep=AXES        axes N, C, MiB (of input, in place of N), block, mode (cold|hot|graph|graph-hot), dtype (fp32|
-                      fp16|bf16|fp16-fp32|bf16-fp32), plan (threads.vectors.shared.blocks), overlap (0|1) and
+                      shapes: five widths | atlas: 1 GiB at 16 widths | few-rows: in graphs | goals: of plans | studies
+  --sweep=AXES        axes N, C, MiB (of input, in place of N), block, mode (cold|hot|graph|graph-hot), overlap (0|1),
+                      dtype (fp32|fp16|bf16|fp16-fp32|bf16-fp32), plan (threads.vectors.shared.blocks),
                       flush (memset|read|none, before each cold one); values a|b, ranges a:b, a:b:+step, a:b:xfactor,
                       suffixes K and M. What is not named is as in ladder: --sweep "C=1K:64K:x2,block=32|128,mode=hot"
   --input=FILE.npy    the rows of a file instead of noise: 2-D, C order, float32; --sweep may add block, mode, flush
