@@ -178,7 +178,7 @@ void Case::hand_over(benchmark::State& st, const Measured& m) {
 std::string Case::on_file() const { return shape_.file ? " @ " + session_.input().file_name : ""; }
 
 double KernelCase::verify(Workspace& ws) {
-  const Verdict verdict = bench::verify(ws, session_.expected(ws), kernel_.traits(), block_);
+  const Verdict verdict = bench::verify(ws, session_.expected(ws), kernel_.traits(), how_);
   if (!verdict.wrong.empty()) throw std::runtime_error("INCORRECT: " + verdict.wrong);
   if (const std::string differs = Session::differing_set(ws); !differs.empty())
     throw std::runtime_error("INCORRECT: " + differs);
@@ -203,14 +203,15 @@ void KernelCase::count(benchmark::State& st, const std::function<void()>& launch
 
 void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   Machine& machine = session_.machine();
-  st.SetLabel(std::string(kernel_.idea()) + on_file());
   std::vector<Problem> problems;
-  for (int set = 0; set < ws.sets(); ++set) problems.push_back(ws.problem(kernel_, block_, set));
+  for (int set = 0; set < ws.sets(); ++set) problems.push_back(ws.problem(kernel_, how_, set));
+  const std::string by = kernel_.traits().plan ? " [" + to_string(kernel_.plan(problems[0])) + "]" : "";
+  st.SetLabel(std::string(kernel_.idea()) + by + on_file());
   const auto launch = [&](int set) { kernel_.launch(problems[std::size_t(set)]); };
   session_.expected(ws);  // first: it looks at the input
   // First of all: an access out of bounds is reported here, and only undefined when nobody watches.
   std::vector<std::pair<std::string, double>> traced;
-  if (machine.simulated()) traced = traced_counters(session_.trace(ws, kernel_, block_));
+  if (machine.simulated()) traced = traced_counters(session_.trace(ws, kernel_, how_));
   const auto launch_once = [&] {
     ws.out().poison();
     for (int set = 0; set < ws.sets(); ++set) launch(set);
@@ -235,7 +236,14 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   }
   for (const auto& [key, value] : traced) put(st, key, value);
   count(st, [&] { launch(0); });
-  if (block_ > 0) put(st, "block", block_);
+  if (how_.block > 0) put(st, "block", how_.block);
+  if (!kernel_.traits().plan) return;
+  const Plan plan = kernel_.plan(problems[0]);
+  put(st, "threads", plan.threads);
+  put(st, "vectors", plan.vectors);
+  put(st, "shared_vectors", plan.shared);
+  put(st, "row_blocks", plan.blocks);
+  put(st, "overlap", how_.overlap);
 }
 
 void CopyCase::measure(benchmark::State& st, Workspace& ws) {
@@ -246,9 +254,10 @@ void CopyCase::measure(benchmark::State& st, Workspace& ws) {
   put(st, "bytes_moved", double(shape_.bytes()));
 }
 
-std::string case_name(const Session& session, std::string_view version, Mode mode, std::string_view operation) {
-  return std::string(operation) + "/" + std::string(version) + "/fp32/" + std::string(session.machine().math()) + "/" +
-         std::string(session.mode(mode));
+std::string case_name(const Session& session, std::string_view version, Mode mode, std::string_view operation,
+                      Types types) {
+  return std::string(operation) + "/" + std::string(version) + "/" + softmax::name(types) + "/" +
+         std::string(session.machine().math()) + "/" + std::string(session.mode(mode));
 }
 
 Registered register_cases(Session& session, const std::vector<Point>& points, std::span<const Kernel* const> kernels) {
@@ -273,12 +282,17 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
     }
     if (!machine.simulated() && machine.copies() > 0)
       add(all, std::make_unique<CopyCase>(session, shape, point.mode, session.sets(point)),
-          case_name(session, "copy", point.mode), {"N", "C"}, {shape.rows, shape.cols});
+          case_name(session, "copy", point.mode, "softmax", shape.types()), {"N", "C"}, {shape.rows, shape.cols});
     for (const Kernel* kernel : kernels) {
       if (&kernel->machine() != &machine) continue;
+      const bool plans = kernel->traits().plan != nullptr;
+      if (!plans && (point.only_plans || point.plan != Plan() || point.overlap)) continue;
       for (const int block : kernel->traits().blocks) {
         if (!wanted(*kernel, block, point)) continue;
-        why = kernel->unsupported(problem_of(shape, block));
+        const How how(block, point.plan, point.overlap);
+        const Problem problem = problem_of(shape, how);
+        why = kernel->unsupported(problem);
+        if (why.empty() && plans && kernel->plan(problem).threads == 0) why = "it has no such plan";
         if (why.empty()) why = too_slow(*kernel, point);
         if (!why.empty()) {
           leave_out(kernel->label() + " at ", point, why);
@@ -290,8 +304,19 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
           names.push_back("block");
           values.push_back(block);
         }
-        add(all, std::make_unique<KernelCase>(session, *kernel, point, block),
-            case_name(session, kernel->label(), point.mode), names, values);
+        const Plan& plan = point.plan;
+        const bool planned = plan != Plan();
+        for (const auto& [name, value, asked] : {std::tuple{"threads", plan.threads, planned},
+                                                 {"vectors", plan.vectors, planned},
+                                                 {"shared_vectors", plan.shared, planned},
+                                                 {"row_blocks", plan.blocks, planned},
+                                                 {"overlap", int(point.overlap), point.overlap}}) {
+          if (!asked) continue;
+          names.push_back(name);
+          values.push_back(value);
+        }
+        add(all, std::make_unique<KernelCase>(session, *kernel, point, how),
+            case_name(session, kernel->label(), point.mode, "softmax", shape.types()), names, values);
       }
     }
   }

@@ -70,8 +70,8 @@ class Case : public Line {
 // Traces a kernel where its machine can, verifies it, times it, verifies it again.
 class KernelCase final : public Case {
  public:
-  KernelCase(Session& session, const Kernel& kernel, const Point& point, int block)
-      : Case(session, point.shape, point.mode, session.sets(point)), kernel_(kernel), block_(block) {}
+  KernelCase(Session& session, const Kernel& kernel, const Point& point, const How& how)
+      : Case(session, point.shape, point.mode, session.sets(point)), kernel_(kernel), how_(how) {}
 
  private:
   void measure(benchmark::State&, Workspace&) override;
@@ -79,7 +79,7 @@ class KernelCase final : public Case {
   double verify(Workspace&);  // the largest ulp error of the output as it stands; throws where it is wrong
 
   const Kernel& kernel_;
-  int block_;
+  How how_;
 };
 
 // The roof: the machine's fastest copy of the same bytes, held against itself.
@@ -96,7 +96,8 @@ inline constexpr const char* kInterrupted = "interrupted";
 
 // "softmax/V6/fp32/ieee/cold": operation, version (or "copy"), data type, math, mode. Google Benchmark adds the
 // arguments.
-std::string case_name(const Session&, std::string_view version, Mode, std::string_view operation = "softmax");
+std::string case_name(const Session&, std::string_view version, Mode, std::string_view operation = "softmax",
+                      Types = {});
 
 struct Registered {
   std::vector<std::unique_ptr<Line>> cases;  // must outlive the run

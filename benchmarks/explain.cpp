@@ -56,7 +56,8 @@ struct Explanation {
 
 class Explainer {
  public:
-  explicit Explainer(const Trace& t) : rows_(double(t.rows)), least_(8 * double(t.rows) * double(t.shape.cols)) {
+  explicit Explainer(const Trace& t)
+      : rows_(double(t.rows)), least_(double(t.shape.bytes()) / double(t.shape.rows) * double(t.rows)) {
     std::string file;
     for (const Profile::Line& line : t.profile.lines) {
       if (line.file != file) out_.lines += "  " + in_project(line.file) + "\n";
@@ -121,11 +122,11 @@ std::string explain_kernel(const std::vector<const Trace*>& traces) {
   const std::size_t chosen = candidates[candidates.size() / 2];
   std::string alike, different;
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (i != chosen) append(all[i].lines == all[chosen].lines ? alike : different, traces[i]->block);
+    if (i != chosen) append(all[i].lines == all[chosen].lines ? alike : different, traces[i]->how.block);
 
   const Trace& t = *traces[chosen];
   std::string out = "\n" + t.kernel->label() + " at " + std::to_string(t.shape.rows) + " x " +
-                    std::to_string(t.shape.cols) + ", block " + std::to_string(t.block);
+                    std::to_string(t.shape.cols) + ", block " + std::to_string(t.how.block);
   if (!alike.empty()) out += "; the same at block " + alike;
   if (!different.empty())
     out += "; block " + different + " differ, see --benchmark_filter=/" + t.kernel->label() +

@@ -218,7 +218,8 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   session.flush = wanted.flush;
   session.profile = options.profile;
   session.metrics = options.metrics && !machine.simulated();
-  if (machine.simulated() && (options.suite == Suite::atlas || options.suite == Suite::few_rows))
+  if (machine.simulated() &&
+      (options.suite == Suite::atlas || options.suite == Suite::few_rows || options.suite == Suite::goals))
     note("--suite=" + wanted.suite + ": the CPU device counts at small stand-ins; those shapes are a GPU's");
 
   std::vector<const Kernel*> measured(kernels().begin(), kernels().end());
@@ -232,10 +233,10 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   Registered registered = register_cases(session, wanted.points, measured);
   if (wanted.suite == name(Suite::studies)) studies::register_studies(session, registered);
   for (const std::string& line : registered.left_out) note("left out: " + line);
-  for (const auto& [shape, mode, blocks] : wanted.points)
-    if (machine.simulated() && rows_to_trace(shape) < shape.rows)
-      note(std::to_string(shape.rows) + " x " + std::to_string(shape.cols) + ": counts are of the first " +
-           std::to_string(rows_to_trace(shape)) + " rows");
+  for (const Point& point : wanted.points)
+    if (machine.simulated() && rows_to_trace(point.shape) < point.shape.rows)
+      note(std::to_string(point.shape.rows) + " x " + std::to_string(point.shape.cols) + ": counts are of the first " +
+           std::to_string(rows_to_trace(point.shape)) + " rows");
   const auto matches = name_filter(benchmark::GetBenchmarkFilter());
   const auto count = std::ranges::count_if(registered.cases, [&](const auto& c) { return matches(c->name); });
   if (count == 0) {

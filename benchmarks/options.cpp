@@ -10,9 +10,9 @@ namespace softmax::bench {
 namespace {
 
 Suite suite_of(const std::string& name) {
-  for (const Suite suite : {Suite::ladder, Suite::shapes, Suite::atlas, Suite::few_rows, Suite::studies})
+  for (const Suite suite : {Suite::ladder, Suite::shapes, Suite::atlas, Suite::few_rows, Suite::goals, Suite::studies})
     if (name == bench::name(suite)) return suite;
-  throw UsageError("--suite=" + name + ": there are ladder, shapes, atlas, few-rows and studies");
+  throw UsageError("--suite=" + name + ": there are ladder, shapes, atlas, few-rows, goals and studies");
 }
 
 // If arguments[at] is this flag, takes it and its value away.
@@ -40,8 +40,9 @@ const char* const kHelp =
 usage: bench [flags]
   --device=gpu|cpu    where to run; default: the GPU if there is one. Times of the CPU device are its simulator's
   --suite=NAME        ladder: the article's shape and the file of attention scores that comes with the project (default)
-                      shapes: five widths | atlas: 1 GiB at 16 widths | few-rows: sampling, in graphs | studies
-  --sweep=AXES        axes N, C, MiB (of input, in place of N), block, mode (cold|hot|graph|graph-hot), dtype (fp32) and
+                      shapes: five widths | atlas: 1 GiB at 16 widths | few-rows: in graphs | goals: of plans | studies
+  --sweep=AXES        axes N, C, MiB (of input, in place of N), block, mode (cold|hot|graph|graph-hot), overlap (0|1),
+                      dtype (fp32|fp16|bf16|fp16-fp32|bf16-fp32), plan (threads.vectors.shared.blocks),
                       flush (memset|read|none, before each cold one); values a|b, ranges a:b, a:b:+step, a:b:xfactor,
                       suffixes K and M. What is not named is as in ladder: --sweep "C=1K:64K:x2,block=32|128,mode=hot"
   --input=FILE.npy    the rows of a file instead of noise: 2-D, C order, float32; --sweep may add block, mode, flush

@@ -79,9 +79,9 @@ Measured Session::time_copy(Workspace& ws, Mode mode, std::int64_t at_least) {
 }
 
 std::string Session::differing_set(const Workspace& ws) {
-  const auto bytes = std::size_t(ws.shape().bytes() / 2);
+  const auto in = std::size_t(ws.shape().in_bytes()), out = std::size_t(ws.shape().out_bytes());
   for (int set = 1; set < ws.sets(); ++set)
-    if (!ws.machine().equal(ws.out(0), ws.out(set), bytes) || !ws.machine().equal(ws.in(0), ws.in(set), bytes))
+    if (!ws.machine().equal(ws.out(0), ws.out(set), out) || !ws.machine().equal(ws.in(0), ws.in(set), in))
       return "set " + std::to_string(set) + " of " + std::to_string(ws.sets()) + " differs from set 0";
   return {};
 }
@@ -136,11 +136,11 @@ const Roof& Session::roof() {
   return roof_;
 }
 
-const Trace& Session::trace(Workspace& ws, const Kernel& kernel, int block) {
+const Trace& Session::trace(Workspace& ws, const Kernel& kernel, const How& how) {
   const auto found = std::find_if(traces_.begin(), traces_.end(), [&](const Trace& t) {
-    return t.shape == ws.shape() && t.kernel == &kernel && t.block == block;
+    return t.shape == ws.shape() && t.kernel == &kernel && t.how == how;
   });
-  return found != traces_.end() ? *found : traces_.emplace_back(bench::trace(ws, kernel, block));
+  return found != traces_.end() ? *found : traces_.emplace_back(bench::trace(ws, kernel, how));
 }
 
 }  // namespace softmax::bench

@@ -68,7 +68,7 @@ class Session {
   const Roof& roof();
 
   // What a kernel asks of memory, traced once for all repetitions. Throws what it did wrong.
-  const Trace& trace(Workspace&, const Kernel&, int block);
+  const Trace& trace(Workspace&, const Kernel&, const How&);
   const std::vector<Trace>& traces() const { return traces_; }  // in the order of the run
 
   Flush flush = Flush::memset;

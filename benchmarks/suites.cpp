@@ -1,6 +1,10 @@
 #include "benchmarks/suites.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
 
 namespace softmax::bench {
 namespace {
@@ -39,6 +43,24 @@ std::vector<Point> few_rows() {
   return all;
 }
 
+// A line is "bf16,8192,50257,cold,...".
+std::vector<Point> goals() {
+  const std::string path = SOFTMAX_SOURCE_DIR "/benchmarks/goals.csv";
+  std::ifstream file(path);
+  std::vector<Point> all;
+  std::string line;
+  for (std::getline(file, line); std::getline(file, line);) {
+    std::istringstream cells(line);
+    std::string type, rows, cols, mode;
+    for (std::string* cell : {&type, &rows, &cols, &mode}) std::getline(cells, *cell, ',');
+    const DataType of = type == "bf16" ? DataType::bf16 : type == "fp16" ? DataType::fp16 : DataType::fp32;
+    all.push_back({{std::stoll(rows), std::stoll(cols), false, of, of}, mode == "graph" ? Mode::graph : Mode::cold});
+    all.back().only_plans = true;
+  }
+  if (all.empty()) throw std::runtime_error(path + " holds no goal");
+  return all;
+}
+
 }  // namespace
 
 std::vector<Point> points(Suite suite, bool simulated, Shape sample) {
@@ -55,12 +77,14 @@ std::vector<Point> points(Suite suite, bool simulated, Shape sample) {
     return atlas();
   } else if (suite == Suite::few_rows) {
     return few_rows();
+  } else if (suite == Suite::goals) {
+    return goals();
   }
   return all;
 }
 
 std::string_view name(Suite suite) {
-  constexpr std::string_view names[] = {"ladder", "shapes", "atlas", "few-rows", "studies"};
+  constexpr std::string_view names[] = {"ladder", "shapes", "atlas", "few-rows", "goals", "studies"};
   return names[int(suite)];
 }
 

@@ -15,7 +15,16 @@ namespace {
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMost = 10000;  // points: at a second a case they take longer than anybody waits
-constexpr const char* kAxes[] = {"N", "C", "MiB", "block", "mode", "flush", "dtype"};
+struct NamedTypes {
+  std::string_view name;
+  DataType in, out;
+};
+constexpr NamedTypes kTypes[] = {{"fp32", DataType::fp32, DataType::fp32},
+                                 {"fp16", DataType::fp16, DataType::fp16},
+                                 {"bf16", DataType::bf16, DataType::bf16},
+                                 {"fp16-fp32", DataType::fp16, DataType::fp32},
+                                 {"bf16-fp32", DataType::bf16, DataType::fp32}};
+constexpr const char* kAxes[] = {"N", "C", "MiB", "block", "mode", "flush", "dtype", "plan", "overlap"};
 
 [[noreturn]] void refuse(const std::string& what, const std::string& why) {
   throw UsageError("--sweep: " + what + ": " + why);
@@ -67,7 +76,8 @@ void add_numbers(const std::string& text, const std::string& where, std::vector<
   if (first > last) refuse(where, "an empty range");
   for (std::int64_t value = first;;) {
     to.push_back(value);
-    if (to.size() > kMost) refuse(where, "more than " + std::to_string(kMost) + " values; a:b steps by 1, a:b:x2 doubles");
+    if (to.size() > kMost)
+      refuse(where, "more than " + std::to_string(kMost) + " values; a:b steps by 1, a:b:x2 doubles");
     if (times ? value > last / step : value > last - step) return;
     value = times ? value * step : value + step;
   }
@@ -114,6 +124,25 @@ class Axes {
     return all;
   }
 
+  // "threads.vectors.shared.blocks", where what is 0 or not there is the kernel's choice; one of all 0 if none is named.
+  std::vector<Plan> plans() const {
+    if (!has("plan")) return {Plan()};
+    std::vector<Plan> all;
+    for (const std::string& one : split(axes_.at("plan"), '|')) {
+      const auto parts = split(one, '.');
+      if (parts.size() > 4) refuse("plan=" + one, "a plan is threads.vectors.shared.blocks");
+      Plan plan;
+      int* const to[] = {&plan.threads, &plan.vectors, &plan.shared, &plan.blocks};
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::int64_t value = parts[i] == "0" ? 0 : number(parts[i], "plan=" + one);
+        if (value > 1024) refuse("plan=" + one, "1024 at most");
+        *to[i] = int(value);
+      }
+      if (std::ranges::count(all, plan) == 0) all.push_back(plan);
+    }
+    return all;
+  }
+
  private:
   std::map<std::string, std::string> axes_;
 };
@@ -124,10 +153,15 @@ Sweep parse_sweep(const std::string& text, const SweepOn& on) {
   const Axes axes(text);
   for (const char* axis : {"N", "C", "MiB"})
     if (on.shape.file && axes.has(axis)) refuse(axis, "--input's file has its shape; axes with it: block, mode, flush");
-  if (axes.has("N") && axes.has("MiB")) refuse("N and MiB", "exclude each other: MiB is N * C * 4 bytes");
+  if (axes.has("N") && axes.has("MiB")) refuse("N and MiB", "exclude each other: MiB is N * C elements' bytes");
   for (const char* axis : {"mode", "flush"})
-    if (on.simulated && axes.has(axis)) refuse(axis, "is a GPU's; the CPU device has no cache and no graphs, and one mode, sim");
-  axes.words("dtype", {0}, +[](int) { return std::string_view("fp32"); });  // at present
+    if (on.simulated && axes.has(axis))
+      refuse(axis, "is a GPU's; the CPU device has no cache and no graphs, and one mode, sim");
+  const auto types = axes.words(
+      "dtype", {0, 1, 2, 3, 4}, +[](int i) { return kTypes[i].name; });
+  const auto overlaps = axes.words(
+      "overlap", {0, 1}, +[](int i) { return std::string_view(i ? "1" : "0"); });
+  const std::vector<Plan> plans = axes.plans();
 
   const auto modes = axes.words("mode", {Mode::cold, Mode::hot, Mode::graph, Mode::graph_hot}, name);
   const auto flushes = axes.words("flush", {Flush::memset, Flush::read, Flush::none}, name);
@@ -144,21 +178,26 @@ Sweep parse_sweep(const std::string& text, const SweepOn& on) {
 
   const bool by_size = axes.has("MiB");
   const auto rows = axes.numbers(by_size ? "MiB" : "N", on.shape.rows), cols = axes.numbers("C", on.shape.cols);
-  if (rows.size() * cols.size() * modes.size() > kMost)
-    refuse(std::to_string(rows.size() * cols.size() * modes.size()) + " points",
-           "at most " + std::to_string(kMost) + " in a run");
+  const std::size_t count = rows.size() * cols.size() * modes.size() * types.size() * plans.size() * overlaps.size();
+  if (count > kMost) refuse(std::to_string(count) + " points", "at most " + std::to_string(kMost) + " in a run");
   Sweep sweep{{}, flushes.front()};
   std::set<Point> seen;
   for (const std::int64_t r : rows)
     for (const std::int64_t c : cols) {
       if (by_size && r > kLargest >> 20) refuse("MiB=" + std::to_string(r), "its bytes do not fit 64 bits");
-      const std::int64_t n = by_size ? std::max<std::int64_t>(1, (r << 20) / 4 / c) : r;
-      if (n > kLargest / 8 / c)
-        refuse("N=" + std::to_string(n) + ",C=" + std::to_string(c),
-               "the bytes of input and output do not fit 64 bits");
-      for (const Mode mode : modes) {
-        const Point point{{n, c, on.shape.file}, mode, blocks};
-        if (seen.insert(point).second) sweep.points.push_back(point);
+      for (const int t : types) {
+        const auto [name, in, out] = kTypes[t];
+        const auto width = std::int64_t(bytes_per_element(in));
+        const std::int64_t n = by_size ? std::max<std::int64_t>(1, (r << 20) / width / c) : r;
+        if (n > kLargest / 8 / c)
+          refuse("N=" + std::to_string(n) + ",C=" + std::to_string(c),
+                 "the bytes of input and output do not fit 64 bits");
+        for (const Mode mode : modes)
+          for (const Plan& plan : plans)
+            for (const int overlap : overlaps) {
+              const Point point{{n, c, on.shape.file, in, out}, mode, blocks, plan, overlap != 0};
+              if (seen.insert(point).second) sweep.points.push_back(point);
+            }
       }
     }
   return sweep;

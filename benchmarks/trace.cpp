@@ -13,14 +13,14 @@ std::int64_t rows_to_trace(Shape shape) {
   return rows;
 }
 
-Trace trace(Workspace& ws, const Kernel& kernel, int block) {
+Trace trace(Workspace& ws, const Kernel& kernel, const How& how) {
   struct Off {
     Machine& machine;
     ~Off() { machine.watch(Watch::off); }
   } off{ws.machine()};
-  Trace t{ws.shape(), &kernel, block, rows_to_trace(ws.shape()), {}};
+  Trace t{ws.shape(), &kernel, how, rows_to_trace(ws.shape()), {}};
   ws.out().poison();
-  Problem problem = ws.problem(kernel, block);
+  Problem problem = ws.problem(kernel, how);
   problem.rows = t.rows;
   off.machine.watch(Watch::check);
   kernel.launch(problem);
@@ -46,7 +46,7 @@ std::vector<std::pair<std::string, double>> traced_counters(const Trace& t) {
   ratio("ld_sectors/request", c.global_load_sectors, c.global_load_requests);
   ratio("st_sectors/request", c.global_store_sectors, c.global_store_requests);
   ratio("bytes_transferred", c.bytes_transferred(), t.rows);
-  ratio("x_min", c.bytes_transferred(), 8 * t.rows * t.shape.cols);
+  ratio("x_min", c.bytes_transferred(), t.shape.bytes() / t.shape.rows * t.rows);
   all.emplace_back("traced_rows", rows);
   return all;
 }

@@ -15,7 +15,7 @@ namespace softmax::bench {
 struct Trace {
   Shape shape;
   const Kernel* kernel = nullptr;
-  int block = 0;
+  How how = {};
   std::int64_t rows = 0;  // of the shape, that were traced
   Profile profile;        // of them all; empty if the machine does not count
 };
@@ -24,7 +24,7 @@ struct Trace {
 std::int64_t rows_to_trace(Shape);
 
 // Launches once at Watch::check, and leaves the machine at Watch::off. Throws what the kernel did wrong.
-Trace trace(Workspace&, const Kernel&, int block);
+Trace trace(Workspace&, const Kernel&, const How&);
 
 // Key and value of each counter of a result file, a token's share of it, and the ratios made of them; results/README.md
 // owns their meaning. Empty if nothing was counted.

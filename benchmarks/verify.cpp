@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "kernels/input.hpp"
+#include "kernels/narrow.hpp"
 #include "properties/bounds.hpp"
 
 namespace softmax::bench {
@@ -19,11 +20,23 @@ std::string text(const char* format, auto... values) {
   return line;
 }
 
-std::vector<float> download_row(const Buffer& buffer, std::int64_t row, std::int64_t cols) {
+std::vector<float> download_row(const Buffer& buffer, std::int64_t row, std::int64_t cols, DataType type) {
   std::vector<float> values(static_cast<std::size_t>(cols));
-  const std::size_t bytes = values.size() * sizeof(float);
-  buffer.download(values.data(), bytes, std::size_t(row) * bytes);
+  std::vector<unsigned char> bytes(values.size() * bytes_per_element(type));
+  buffer.download(bytes.data(), bytes.size(), std::size_t(row) * bytes.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(bytes.data(), i, type);
   return values;
+}
+
+int digits(DataType type) { return type == DataType::fp32 ? 24 : type == DataType::fp16 ? 11 : 8; }
+
+// |value - exact| in units of the spacing of a type's numbers at exact.
+double ulp_error(float value, long double exact, DataType type) {
+  if (type == DataType::fp32 || !std::isfinite(value) || !std::isfinite(exact))
+    return reference::ulp_error(value, exact);
+  const int least = type == DataType::fp16 ? -14 : -126;
+  const int exponent = exact == 0 ? least : std::max(std::ilogb(exact), least);
+  return double(std::fabs(value - exact) / std::ldexp(1.0L, exponent - digits(type) + 1));
 }
 
 bool becomes_nan(const float* x, std::int64_t cols) {
@@ -38,37 +51,39 @@ bool becomes_nan(const float* x, std::int64_t cols) {
 
 // Empty if the row is right. Raises max_ulp to the row's largest error.
 std::string check_row(const Expected::Row& want, const std::vector<float>& got, const reference::ErrorModel& model,
-                      double& max_ulp) {
+                      DataType type, double& max_ulp) {
   const reference::Row& exact = want.exact;
   // Times y, this is at most any element's bound: bounds grow with the distance d from the maximum, and y <= 1. It
   // settles nearly all elements, at a tenth of the price.
   const long double quick = reference::element_bound(model, 1, 0, exact.spread);
+  const long double spacings = std::ldexp(1.0L, digits(type));
   for (std::size_t i = 0; i < got.size(); ++i) {
     const long double y = exact.y[i], error = std::fabs(got[i] - y);
-    // An error is at most 2^24 error / y spacings of float at y.
-    if (y > 0x1p-120L && error <= y * quick && error * 0x1p24L <= y * max_ulp) continue;
+    // An error is at most 2^digits error / y spacings at y.
+    if (y > 0x1p-120L && error <= y * quick && error * spacings <= y * max_ulp) continue;
     const bool nan = std::isnan(y);
     const long double bound = nan ? 0 : reference::element_bound(model, y, exact.max - want.x[i], exact.spread);
     if (nan ? !std::isnan(got[i]) : !(error <= bound))
       return text("row %lld, column %zu: got %.9g, expected %.9Lg, bound %.3Lg", static_cast<long long>(want.row), i,
                   std::isnan(got[i]) ? NAN : double(got[i]), y, bound);  // not "-nan"
-    max_ulp = std::max(max_ulp, reference::ulp_error(got[i], y));
+    max_ulp = std::max(max_ulp, ulp_error(got[i], y, type));
   }
   return {};
 }
 
-std::vector<double> sums(const Workspace& ws, const Buffer& matrix) {
-  return ws.machine().row_sums(matrix.floats(), ws.shape().layout());
+std::vector<double> sums(const Workspace& ws, const Buffer& matrix, DataType type) {
+  return ws.machine().row_sums(matrix.data(), ws.shape().layout(), type);
 }
 
-std::string check_sums(const Workspace& ws, Expected& expected, const Traits& traits, int block, bool fast_math) {
-  const auto [rows, cols, file] = ws.shape();
-  reference::ErrorModel model = error_model(traits, problem_of(ws.shape(), block), fast_math);
+std::string check_sums(const Workspace& ws, Expected& expected, const Traits& traits, const How& how, bool fast_math) {
+  const Shape shape = ws.shape();
+  const std::int64_t rows = shape.rows, cols = shape.cols;
+  reference::ErrorModel model = error_model(traits, problem_of(shape, how), fast_math);
   // How often each row is rescaled; the worst order of a row's elements would allow hundreds of times as much.
-  const int threads = rescaling_threads(traits, block);
+  const int threads = rescaling_threads(traits, how.block);
   std::vector<int>& rescales = expected.rescales[threads];
   if (threads && rescales.empty()) rescales = ws.machine().rescales(ws.in().floats(), ws.shape().layout(), threads);
-  const std::vector<double> out = sums(ws, ws.out()), in = sums(ws, ws.in());
+  const std::vector<double> out = sums(ws, ws.out(), shape.out_type), in = sums(ws, ws.in(), shape.in_type);
   for (std::int64_t r = 0; r < rows; ++r) {
     const double sum = out.at(std::size_t(r));
     const bool nan = std::binary_search(expected.nan_rows.begin(), expected.nan_rows.end(), r);
@@ -117,30 +132,31 @@ Expected expect(const Workspace& ws, const Input& input) {
   const Shape shape = ws.shape();
   for (const std::int64_t r : rows_to_verify(shape)) {
     std::vector<float> x = input.row(shape, r);
-    if (std::memcmp(x.data(), download_row(ws.in(), r, shape.cols).data(), x.size() * sizeof(float)) != 0)
+    if (std::memcmp(x.data(), download_row(ws.in(), r, shape.cols, shape.in_type).data(), x.size() * sizeof(float)) !=
+        0)
       throw std::runtime_error("row " + std::to_string(r) + " of the input on the " + std::string(ws.machine().id()) +
                                " differs from the host's; the machine, or a kernel that ran before, is wrong");
     reference::Row exact = reference::analyse(x);
     expected.rows.push_back({r, std::move(x), std::move(exact)});
   }
-  expected.input_sums = sums(ws, ws.in());
+  expected.input_sums = sums(ws, ws.in(), shape.in_type);
   if (shape.file)
     for (std::int64_t r = 0; r < shape.rows; ++r)
       if (becomes_nan(input.file->data.data() + r * shape.cols, shape.cols)) expected.nan_rows.push_back(r);
   return expected;
 }
 
-Verdict verify(const Workspace& ws, Expected& expected, const Traits& traits, int block) {
+Verdict verify(const Workspace& ws, Expected& expected, const Traits& traits, const How& how) {
   Verdict verdict;
   verdict.wrong = ws.damage();
   const bool fast_math = ws.machine().math() == "fast";
   for (const Expected::Row& want : expected.rows) {
     if (!verdict.wrong.empty()) return verdict;
-    const std::vector<float> got = download_row(ws.out(), want.row, ws.shape().cols);
-    verdict.wrong =
-        check_row(want, got, error_model(traits, problem_of(ws.shape(), block), want.x, fast_math), verdict.max_ulp);
+    const std::vector<float> got = download_row(ws.out(), want.row, ws.shape().cols, ws.shape().out_type);
+    verdict.wrong = check_row(want, got, error_model(traits, problem_of(ws.shape(), how), want.x, fast_math),
+                              ws.shape().out_type, verdict.max_ulp);
   }
-  if (verdict.wrong.empty()) verdict.wrong = check_sums(ws, expected, traits, block, fast_math);
+  if (verdict.wrong.empty()) verdict.wrong = check_sums(ws, expected, traits, how, fast_math);
   return verdict;
 }
 

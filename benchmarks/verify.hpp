@@ -39,6 +39,6 @@ struct Verdict {
 };
 // Compares what a kernel of these traits left in the workspace's output: Expected's rows element by element within
 // their error bound, every row's sum, the guard bands, and that the input is unchanged.
-Verdict verify(const Workspace&, Expected&, const Traits&, int block);
+Verdict verify(const Workspace&, Expected&, const Traits&, const How&);
 
 }  // namespace softmax::bench

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "kernels/input.hpp"
+#include "kernels/narrow.hpp"
 
 namespace softmax::bench {
 namespace {
 
-std::size_t bytes_of(Shape shape) { return std::size_t(shape.elements()) * sizeof(float); }
+// Of the input, the output and what is copied from one to the other.
+std::size_t bytes_of(Shape shape) { return std::size_t(std::max(shape.in_bytes(), shape.out_bytes())); }
 // Every set begins where an allocation of its own might: at a multiple of 256 bytes.
 std::size_t stride_of(Shape shape, int sets) { return sets == 1 ? 0 : (bytes_of(shape) + 255) / 256 * 256; }
 
@@ -21,6 +23,7 @@ std::vector<float> Input::row(Shape shape, std::int64_t row) const {
   } else {
     for (std::int64_t i = 0; i < cols; ++i) x[std::size_t(i)] = noise(seed, std::uint64_t(row * cols + i));
   }
+  for (float& value : x) value = rounded(value, shape.in_type);
   return x;
 }
 
@@ -30,10 +33,14 @@ Workspace::Workspace(Machine& machine, Shape shape, const Input& input, int sets
       stride_(stride_of(shape, sets)),
       in_(machine, bytes_of(shape) + std::size_t(sets - 1) * stride_),
       out_(machine, in_.bytes()) {
-  if (shape.file)
-    in_.upload(input.file->data.data(), bytes_of(shape));
-  else
-    machine.fill_noise(in_.floats(), std::size_t(shape.elements()), input.seed);
+  if (shape.file) {
+    std::vector<unsigned char> data(std::size_t(shape.in_bytes()));
+    for (std::size_t i = 0; i < std::size_t(shape.elements()); ++i)
+      set_element(data.data(), i, shape.in_type, input.file->data[i]);
+    in_.upload(data.data(), data.size());
+  } else {
+    machine.fill_noise(in_.data(), std::size_t(shape.elements()), input.seed, shape.in_type);
+  }
   for (int set = 1; set < sets; ++set) machine.copy(Machine::kDriverCopy, in(set), in_.data(), bytes_of(shape));
 }
 
@@ -46,16 +53,19 @@ std::string Workspace::no_room(const Machine& machine, Shape shape, int sets) {
          " MiB free";
 }
 
-void Workspace::copy(int way, int set) const { machine().copy(way, out(set), in(set), bytes_of(shape_)); }
+void Workspace::copy(int way, int set) const {
+  machine().copy(way, out(set), in(set), std::size_t(shape_.bytes() / 2));
+}
 
-Problem Workspace::problem(const Kernel& kernel, int block, int set) {
-  Problem p = problem_of(shape_, block);
+Problem Workspace::problem(const Kernel& kernel, const How& how, int set) {
+  Problem p = problem_of(shape_, how);
   p.in = in(set);
   p.out = out(set);
   p.stream = machine().stream();
   if (const std::int64_t bytes = kernel.workspace(p); bytes > 0) {
     if (!scratch_ || scratch_->bytes() < std::size_t(bytes)) scratch_.emplace(machine(), std::size_t(bytes));
     p.workspace = scratch_->data();
+    if (kernel.traits().keeps_workspace && set == 0) machine().fill(p.workspace, 0, std::size_t(bytes));
   }
   return p;
 }
@@ -67,11 +77,15 @@ std::string Workspace::damage() const {
   return {};
 }
 
-Problem problem_of(Shape shape, int block) {
+Problem problem_of(Shape shape, const How& how) {
   Problem p;
   p.rows = shape.rows;
   p.cols = p.in_stride = p.out_stride = shape.cols;
-  p.block = block;
+  p.in_type = shape.in_type;
+  p.out_type = shape.out_type;
+  p.block = how.block;
+  p.plan = how.plan;
+  p.overlap = how.overlap;
   return p;
 }
 

@@ -46,10 +46,11 @@ class Workspace {
   void* in(int set) const { return static_cast<char*>(in_.data()) + std::size_t(set) * stride_; }
   void* out(int set) const { return static_cast<char*>(out_.data()) + std::size_t(set) * stride_; }
 
-  // Dense rows of a set, on the machine's stream. `kernel` tells how much scratch memory it needs; all sets share it, and
-  // it may hold anything.
-  Problem problem(const Kernel& kernel, int block, int set = 0);
-  // The machine's copy from in to out.
+  // Dense rows of a set, on the machine's stream. `kernel` tells how much scratch memory it needs; all sets share it. It
+  // may hold anything, but for a kernel that keeps it: then it is zeroed where set 0 is asked for.
+  Problem problem(const Kernel& kernel, const How& how, int set = 0);
+  // The machine's copy from in to out, of half the bytes that a softmax moves: where an output's element is longer than
+  // an input's, it reads more and writes less than that does, the same in all.
   void copy(int way, int set = 0) const;
   // Empty if no guard band was written to, else which buffer's and where.
   std::string damage() const;
@@ -63,6 +64,6 @@ class Workspace {
 };
 
 // The same, without memory: what a kernel says before there is any. Strides are dense.
-Problem problem_of(Shape, int block);
+Problem problem_of(Shape, const How&);
 
 }  // namespace softmax::bench

@@ -7,6 +7,7 @@
 
 #include "kernels/input.hpp"
 #include "kernels/machine.hpp"
+#include "kernels/narrow.hpp"
 
 namespace softmax {
 
@@ -15,13 +16,14 @@ class HostMachine : public Machine {
   void upload(void* to, const void* from, std::size_t bytes) override { copy_bytes(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) override { copy_bytes(to, from, bytes); }
   void fill(void* to, unsigned char value, std::size_t bytes) override { std::memset(to, value, bytes); }
-  void fill_noise(float* to, std::size_t count, std::uint64_t seed) override {
-    for (std::size_t i = 0; i < count; ++i) to[i] = noise(seed, i);
+  void fill_noise(void* to, std::size_t count, std::uint64_t seed, DataType type) override {
+    for (std::size_t i = 0; i < count; ++i) set_element(to, i, type, noise(seed, i));
   }
-  std::vector<double> row_sums(const float* matrix, Rows m) override {
+  std::vector<double> row_sums(const void* matrix, Rows m, DataType type) override {
     std::vector<double> sums(std::size_t(m.rows), 0.0);
     for (std::int64_t r = 0; r < m.rows; ++r)
-      for (std::int64_t c = 0; c < m.cols; ++c) sums[std::size_t(r)] += matrix[r * m.stride + c];
+      for (std::int64_t c = 0; c < m.cols; ++c)
+        sums[std::size_t(r)] += element(matrix, std::size_t(r * m.stride + c), type);
     return sums;
   }
   std::vector<int> rescales(const float* matrix, Rows m, int threads) override {

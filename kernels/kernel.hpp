@@ -5,6 +5,7 @@
 //   out[r][c] = exp(in[r][c] - max_r) / sum_j exp(in[r][j] - max_r)
 // A -inf beside a finite value gives 0. A row with a NaN or a +inf, or of nothing but -inf, gives a row of NaN.
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -34,7 +35,7 @@ struct Plan {
   int vectors = 0;  // of 16 bytes that a thread keeps in registers
   int shared = 0;   // and in shared memory
   int blocks = 0;   // that share a row
-  bool operator==(const Plan&) const = default;
+  auto operator<=>(const Plan&) const = default;
 };
 std::string to_string(const Plan&);  // "512x8+4s c2"
 

@@ -14,6 +14,8 @@
 
 namespace softmax {
 
+enum class DataType;  // kernel.hpp
+
 // In which order the CPU device runs threads that no barrier orders. A right kernel gives the same bits under all of
 // them.
 struct Schedule {
@@ -86,7 +88,7 @@ struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The layout of a row-major fp32 matrix, in elements.
+// The layout of a row-major matrix, in elements.
 struct Rows {
   std::int64_t rows, cols, stride;
 };
@@ -141,11 +143,11 @@ class Machine {
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
 
-  // to[i] = noise(seed, i), i < count; see input.hpp.
-  virtual void fill_noise(float* to, std::size_t count, std::uint64_t seed) = 0;
+  // to[i] = noise(seed, i), i < count, rounded to the type; see input.hpp. fp32 unless another is named.
+  virtual void fill_noise(void* to, std::size_t count, std::uint64_t seed, DataType = DataType{}) = 0;
   // For each row, on the machine itself: its sum in double; and how often the running maximum of the busiest of `threads`
   // threads that stride over the row rises from a number to a larger one (reference::running_max_updates).
-  virtual std::vector<double> row_sums(const float* matrix, Rows) = 0;
+  virtual std::vector<double> row_sums(const void* matrix, Rows, DataType = DataType{}) = 0;
   virtual std::vector<int> rescales(const float* matrix, Rows, int threads) = 0;
   virtual bool equal(const void* a, const void* b, std::size_t bytes) = 0;  // bit for bit
   // Kernels that do nothing but move bytes, on stream(): the roofs that a bandwidth-bound kernel is held against. There

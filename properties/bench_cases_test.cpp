@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "benchmarks/context.hpp"
+#include "kernels/narrow.hpp"
 #include "properties/bench_run.hpp"
 
 namespace softmax::bench {
@@ -143,7 +144,7 @@ TEST_F(BenchRun, EveryBlockOfAKernelHasATraceOfItsOwn) {
   flag("--benchmark_repetitions=2");
   run();
   std::vector<std::pair<const Kernel*, int>> traced;
-  for (const Trace& t : traces_) traced.emplace_back(t.kernel, t.block);
+  for (const Trace& t : traces_) traced.emplace_back(t.kernel, t.how.block);
   EXPECT_THAT(traced, ElementsAre(std::pair{&v1, 32}, std::pair{&v1, 64}, std::pair{&v6, 32}, std::pair{&v6, 64}));
 }
 
@@ -217,6 +218,59 @@ TEST(BenchContext, HasTheSchemaAndNoKeyTwice) {
         "harness_version", "cc",        "samples",        "roof_copy_GB/s", "roof_copy_way", "roof_read_GB/s",
         "roof_write_GB/s", "peak_GB/s", "launch_floor_us"})
     EXPECT_EQ(count[key], 1) << key;
+}
+
+// A kernel of every type with plans: row by row in fp32, and rounded at the end.
+void launch_typed(const Problem& p) {
+  for (std::int64_t r = 0; r < p.rows; ++r) {
+    std::vector<float> x;
+    for (std::int64_t i = 0; i < p.cols; ++i) x.push_back(element(p.in, std::size_t(r * p.in_stride + i), p.in_type));
+    const auto y = reference::three_loops(x);
+    for (std::size_t i = 0; i < y.size(); ++i) set_element(p.out, std::size_t(r * p.out_stride) + i, p.out_type, y[i]);
+  }
+  if (sabotage) sabotage(p);
+}
+Traits typed() {
+  Traits traits = kRight;
+  traits.blocks = {0};
+  traits.types = {Types{}, {DataType::bf16, DataType::bf16}, {DataType::bf16, DataType::fp32}};
+  traits.plan = [](const Problem& p) {
+    if (p.plan.blocks > 2) return Plan();
+    return p.plan.threads ? p.plan : Plan{512, 8, 4, 2};
+  };
+  traits.rounding = [](const Problem& p) { return Rounding{p.cols, 0}; };
+  return traits;
+}
+const Kernel v9(9, "v9_typed", "typed", "v9_typed.cu", current, launch_typed, typed());
+
+TEST_F(BenchRun, TypesAndPlans) {
+  using enum DataType;
+  kernels_ = {&v1, &v9};
+  points_ = {{{100, 301, false, bf16, fp32}},
+             {{100, 301, false, bf16, bf16}},
+             {{100, 300}, Mode::cold, {}, {256, 4, 0, 1}, true},
+             {{100, 300}, Mode::cold, {}, {256, 4, 0, 3}}};
+  const auto runs = run("V9");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(failures_, 0);
+  EXPECT_EQ(runs[0].benchmark_name(), "softmax/V9/bf16-fp32/ieee/cold/N:100/C:301/manual_time");
+  EXPECT_EQ(runs[0].report_label, "typed [512x8+4s c2]");
+  EXPECT_EQ(double(runs[0].counters.at("bytes")), 100 * 301 * 6);
+  EXPECT_EQ(double(runs[0].counters.at("shared_vectors")), 4);
+  EXPECT_LE(double(runs[1].counters.at("max_ulp")), 0.51);  // of bf16
+  EXPECT_EQ(runs[2].benchmark_name(),
+            "softmax/V9/fp32/ieee/cold/N:100/C:300/threads:256/vectors:4/shared_vectors:0/row_blocks:1/overlap:1/"
+            "manual_time");
+  EXPECT_EQ(double(runs[2].counters.at("overlap")), 1);
+  EXPECT_THAT(left_out_, testing::Contains(testing::HasSubstr("no such plan")));
+  EXPECT_THAT(left_out_, testing::Contains(testing::HasSubstr("V1 takes fp32, not bf16")));
+  EXPECT_EQ(run("copy/bf16-fp32").size(), 1u);
+  EXPECT_EQ(failures_, 0);
+
+  sabotage = [](const Problem& p) {  // one bf16 step is more than rounding allows
+    if (p.out_type == bf16) static_cast<std::uint16_t*>(p.out)[7] += 1;
+  };
+  EXPECT_THAT(error_of(run("V9/bf16/").at(0)), testing::HasSubstr("row 0, column 7"));
 }
 
 }  // namespace

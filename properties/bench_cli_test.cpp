@@ -72,6 +72,26 @@ TEST(BenchSweep, MebibytesOfInputGiveTheRows) {
   EXPECT_EQ(parse_sweep("MiB=1:2,C=1M", kGpu).points.size(), 1u) << "the same point twice";
 }
 
+TEST(BenchSweep, TypesPlansAndOverlap) {
+  const auto points = parse_sweep("N=3,C=5,dtype=bf16|bf16-fp32,plan=512.8|256.4.2.16,overlap=0|1", kGpu).points;
+  ASSERT_EQ(points.size(), 8u);
+  EXPECT_EQ(name(points[0].shape.types()), "bf16");
+  EXPECT_EQ(points[0].plan, (Plan{512, 8, 0, 0}));
+  EXPECT_TRUE(points[1].overlap);
+  EXPECT_EQ(points[2].plan, (Plan{256, 4, 2, 16}));
+  EXPECT_EQ(points[7].shape.bytes(), 3 * 5 * 6);
+  EXPECT_EQ(parse_sweep("MiB=1,C=1024,dtype=fp16", kGpu).points[0].shape.rows, 512);
+  for (const char* bad : {"plan=1.2.3.4.5", "plan=2000", "plan=a", "overlap=2"}) EXPECT_NE(refused(bad), "") << bad;
+}
+
+TEST(BenchSuites, GoalsAreThoseOfTheFile) {
+  const auto goals = points(Suite::goals, false);
+  EXPECT_EQ(goals.size(), 63u);
+  EXPECT_EQ(goals[2].shape, (Shape{4, 102400, false, DataType::bf16, DataType::bf16}));
+  EXPECT_EQ(goals[2].mode, Mode::graph);
+  for (const Point& point : goals) EXPECT_TRUE(point.only_plans);
+}
+
 TEST(BenchSweep, SaysWhatIsPossible) {
   EXPECT_THAT(refused("K=3"), AllOf(HasSubstr("\"K\""), HasSubstr("N, C, MiB, block, mode, flush, dtype")));
   EXPECT_THAT(refused(""), HasSubstr("no such axis"));
@@ -98,7 +118,7 @@ TEST(BenchSweep, SaysWhatIsPossible) {
   EXPECT_THAT(refused("mode=warm"), AllOf(HasSubstr("mode=warm"), HasSubstr("cold, hot, graph, graph-hot")));
   EXPECT_THAT(refused("flush=off"), HasSubstr("memset, read, none"));
   EXPECT_THAT(refused("flush=read|none"), HasSubstr("the whole run's"));
-  EXPECT_THAT(refused("dtype=bf16"), HasSubstr("there are fp32"));
+  EXPECT_THAT(refused("dtype=fp8"), HasSubstr("there are fp32"));
   EXPECT_THAT(refused("C=1:9223372036854775807"), HasSubstr("more than 10000 values"));
   EXPECT_THAT(refused("C=1:5001,mode=hot|cold"), HasSubstr("10002 points: at most 10000"));
   EXPECT_EQ(parse_sweep("C=1:5000,mode=hot|cold", kGpu).points.size(), 10000u);

@@ -104,7 +104,7 @@ TEST(BenchOptions, SayWhatIsPossible) {
   const auto refused = [](std::vector<std::string> arguments) { return message_of([&] { take_options(arguments); }); };
   EXPECT_THAT(refused({"--device=tpu"}), AllOf(HasSubstr("tpu"), HasSubstr("gpu and cpu")));
   EXPECT_THAT(refused({"--suite", "all"}),
-              AllOf(HasSubstr("all"), HasSubstr("ladder, shapes, atlas, few-rows and studies")));
+              AllOf(HasSubstr("all"), HasSubstr("ladder, shapes, atlas, few-rows, goals and studies")));
   EXPECT_THAT(refused({"--input"}), HasSubstr("--input needs a value"));
   EXPECT_THAT(refused({"--device", "--suite=ladder"}), HasSubstr("--device needs a value"));
   EXPECT_THAT(refused({"--input=x.npy", "--suite=shapes"}), HasSubstr("exclude each other"));

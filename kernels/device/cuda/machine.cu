@@ -14,23 +14,34 @@
 #include "kernels/device/cuda/timer.hpp"
 #include "kernels/device/cuda/words.hpp"
 #include "kernels/input.hpp"
+#include "kernels/narrow.hpp"
 
 namespace softmax::device {
 namespace cuda {
 namespace {
 
-__global__ void fill_noise(float* to, std::size_t count, std::uint64_t seed) {
+// Memory of a type: floats or the bits of something narrower.
+__device__ void store(float* to, DataType, float x) { *to = x; }
+__device__ void store(std::uint16_t* to, DataType type, float x) {
+  *to = type == DataType::fp16 ? to_fp16(x) : to_bf16(x);
+}
+__device__ float load(float x, DataType) { return x; }
+__device__ float load(std::uint16_t x, DataType type) { return type == DataType::fp16 ? from_fp16(x) : from_bf16(x); }
+
+template <class T>
+__global__ void fill_noise(T* to, std::size_t count, std::uint64_t seed, DataType type) {
   for (std::size_t i = blockIdx.x * std::size_t(blockDim.x) + threadIdx.x; i < count;
        i += std::size_t(gridDim.x) * blockDim.x)
-    to[i] = noise(seed, i);
+    store(to + i, type, noise(seed, i));
 }
 
 // One block a row at a time; doubles throughout, so its own error is far below any bound that is checked with it.
-__global__ void sum_rows(const float* matrix, double* sums, Rows m) {
+template <class T>
+__global__ void sum_rows(const T* matrix, double* sums, Rows m, DataType type) {
   __shared__ double warps[32];
   for (std::int64_t row = blockIdx.x; row < m.rows; row += gridDim.x) {
     double sum = 0;
-    for (std::int64_t i = threadIdx.x; i < m.cols; i += blockDim.x) sum += matrix[row * m.stride + i];
+    for (std::int64_t i = threadIdx.x; i < m.cols; i += blockDim.x) sum += load(matrix[row * m.stride + i], type);
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
     __syncthreads();
@@ -102,7 +113,7 @@ class Gpu final : public Machine {
       if (error != cudaSuccess) return std::string("no usable GPU: ") + cudaGetErrorString(error);
       if (count == 0) return std::string("no GPU in this machine");
       cudaFuncAttributes attributes;
-      if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(sum_rows)) == cudaSuccess)
+      if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(sum_rows<float>)) == cudaSuccess)
         return std::string();
       cudaGetLastError();
       return "this program was not built for a GPU of compute capability " +
@@ -162,13 +173,22 @@ class Gpu final : public Machine {
   void fill(void* to, unsigned char value, std::size_t bytes) override {
     SOFTMAX_CUDA_CHECK(cudaMemset(to, value, bytes));
   }
-  void fill_noise(float* to, std::size_t count, std::uint64_t seed) override {
+  void fill_noise(void* to, std::size_t count, std::uint64_t seed, DataType type) override {
     if (count == 0) return;
-    cuda::fill_noise<<<unsigned(std::min<std::size_t>((count + 255) / 256, 1 << 20)), 256>>>(to, count, seed);
+    const auto blocks = unsigned(std::min<std::size_t>((count + 255) / 256, 1 << 20));
+    if (type == DataType::fp32)
+      cuda::fill_noise<<<blocks, 256>>>(static_cast<float*>(to), count, seed, type);
+    else
+      cuda::fill_noise<<<blocks, 256>>>(static_cast<std::uint16_t*>(to), count, seed, type);
     SOFTMAX_CUDA_CHECK(cudaGetLastError());
   }
-  std::vector<double> row_sums(const float* matrix, Rows m) override {
-    return each_row<double>(m, [&](double* sums) { sum_rows<<<row_blocks(m), 256>>>(matrix, sums, m); });
+  std::vector<double> row_sums(const void* matrix, Rows m, DataType type) override {
+    return each_row<double>(m, [&](double* sums) {
+      if (type == DataType::fp32)
+        sum_rows<<<row_blocks(m), 256>>>(static_cast<const float*>(matrix), sums, m, type);
+      else
+        sum_rows<<<row_blocks(m), 256>>>(static_cast<const std::uint16_t*>(matrix), sums, m, type);
+    });
   }
   std::vector<int> rescales(const float* matrix, Rows m, int threads) override {
     return each_row<int>(m, [&](int* most) { count_rescales<<<row_blocks(m), 256>>>(matrix, most, m, threads); });
