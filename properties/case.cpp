@@ -127,11 +127,11 @@ class Fit {
       c.out_shift = c.in_shift;
     }
     if (!takes(c)) c.plan = {};
-    if (takes(c) || cols_.empty()) return c;
+    if (takes(c) || cols_.empty()) return affordable(c);
     c.in_padding = c.out_padding = 0;
     if (!takes(c)) c.cols = nearest(cols_, c.cols);
     if (!takes(c)) c.rows = nearest(rows_, c.rows);
-    return c;
+    return affordable(c);
   }
   bool takes(const Case& c) const {
     const Problem p = problem_of(c);
@@ -139,6 +139,25 @@ class Fit {
   }
 
  private:
+  // A thread is a fiber on the CPU device, and a cluster or a grid has thousands a row: mostly a few rows, or a few blocks a
+  // row, so that a law takes seconds. In one case of eight so many that they outnumber the blocks that the device holds.
+  Case affordable(Case c) const {
+    if (!kernel_.machine().simulated()) return c;
+    const std::int64_t most = c.seed % 8 == 7 ? 3 << 13 : 1 << 12;
+    const auto lessen = [&](auto half) {
+      for (Case less = c; takes(c) && threads_of(kernel_, c) > most; c = less) {
+        half(less);
+        if (!takes(less) || threads_of(kernel_, less) >= threads_of(kernel_, c)) break;
+      }
+    };
+    lessen([](Case& of) { of.rows = (of.rows + 1) / 2; });
+    lessen([this](Case& of) {
+      of.plan = kernel_.plan(problem_of(of));
+      of.plan.shared = 0;
+      of.plan.blocks /= 2;
+    });
+    return c;
+  }
   static std::int64_t nearest(const std::vector<std::int64_t>& sorted, std::int64_t to) {
     const auto above = std::upper_bound(sorted.begin(), sorted.end(), to);
     return above == sorted.begin() ? *above : *(above - 1);
@@ -242,6 +261,11 @@ Problem problem_of(const Case& c) {
           .block = c.block,
           .plan = c.plan,
           .temperature = c.temperature};
+}
+
+std::int64_t threads_of(const Kernel& kernel, const Case& c) {
+  const Plan by = kernel.plan(problem_of(c));
+  return c.rows * by.threads * by.blocks;
 }
 
 float temperature_of(const Case& c, std::int64_t r) {

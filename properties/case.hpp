@@ -55,6 +55,9 @@ std::ostream& operator<<(std::ostream&, const Case&);
 // The problem of a case, without pointers: what a kernel says before there is any memory.
 Problem problem_of(const Case&);
 
+// The threads that share the rows of a case, over all rows: what the CPU device takes its time for. 0 without a plan.
+std::int64_t threads_of(const Kernel&, const Case&);
+
 // What row r is divided by; 1 where the case has no temperature.
 float temperature_of(const Case&, std::int64_t r);
 

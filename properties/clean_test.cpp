@@ -23,7 +23,7 @@ class Clean : public testing::TestWithParam<const Kernel*> {
 };
 
 TEST_P(Clean, under_every_schedule) {
-  constexpr int kSeeds = 100, kLargestBlock = 256;
+  constexpr int kSeeds = 100, kLargestBlock = 256, kDear = 4096;  // threads: a fourth of the seeds will do
   struct Shape {
     std::int64_t rows, cols;
     int padding;
@@ -35,6 +35,7 @@ TEST_P(Clean, under_every_schedule) {
         Case c{.rows = rows, .cols = cols, .in_padding = padding, .out_padding = padding, .block = block};
         c.schedule = {Schedule::Order::seeded, seed};
         if (!GetParam()->unsupported(problem_of(c)).empty()) continue;
+        if (threads_of(*GetParam(), c) > kDear && seed % 4 != 0) continue;
         ++launches;
         ASSERT_NO_THROW(run(*GetParam(), c)) << c;
       }

@@ -159,6 +159,14 @@ TEST(SimtMbarrier, AClusterExchangesByAsynchronousStores) {
     });
 }
 
+// What tells the barriers of a block apart has 16 bits; a launch may have more of them.
+TEST(SimtMbarrier, ALaunchHasAnyNumberOfBarriers) {
+  constexpr unsigned kBlocks = 33000;  // two barriers each
+  std::vector<std::uint64_t> out(kBlocks * std::size_t(64));
+  EXPECT_EQ(report([&] { launch(exchange, {.blocks = kBlocks, .threads = 1}, out.data(), 1, Slip::none); }),
+            "nothing thrown");
+}
+
 TEST(SimtMbarrier, WhatAClusterForgetsIsCaught) {
   const auto said = [](Slip slip) {
     std::vector<std::uint64_t> out(8 * 64);

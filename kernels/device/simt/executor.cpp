@@ -186,6 +186,7 @@ void admit(std::int64_t first, std::int64_t count) {
   const unsigned threads = l.threads_per_block, cluster = l.geometry.cluster;
   l.grid_barrier = {};
   l.mbarriers.clear();
+  l.mbarriers_made = 0;
   l.cluster_barriers.assign(std::size_t((count + cluster - 1) / cluster), {});
   l.blocks.resize(std::size_t(count));
   const std::size_t total = std::size_t(count) * threads;
