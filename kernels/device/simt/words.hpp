@@ -332,7 +332,7 @@ SIMT_WORD void store_relaxed(unsigned* address, unsigned value) { *const_cast<vo
 SIMT_WORD unsigned load_relaxed(const unsigned* address) { return *const_cast<const volatile unsigned*>(address); }
 SIMT_WORD void grid_dependency_wait() {}
 SIMT_WORD void cluster_arrive_relaxed(simt::Where where = {}) { simt::arrive(where); }
-SIMT_WORD void spin() { simt::spin(); }
+SIMT_WORD void spin(simt::Where where = {}) { simt::spin(where); }
 SIMT_WORD float exp2_approx(float x) {
   const float y = exp2f(x);
   return y < 0x1p-126f ? 0.0f : y;
