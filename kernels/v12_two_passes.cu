@@ -24,8 +24,11 @@ __device__ __forceinline__ MaxSum of_block(MaxSum of_thread, float scale) {
   return block_exchange<Threads>(lanes_merge<32>(of_thread, scale), pairs, scale);
 }
 
+// Of a multiprocessor: 64 registers each, or 80 for 8 vectors, which spill 16-bit types out of 64.
+constexpr int resident_threads(int vectors) { return vectors < 8 ? 1024 : 768; }
+
 template <class In, class Out, int Threads, int Vectors>
-__global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v12_sums(Args a) {
+__global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) softmax_v12_sums(Args a) {
   using Part = Slice<In, Out, Threads, Vectors>;
   // In this order: who begins early behind this launch may read its input, which is complete by then.
   device::grid_dependency_wait();
@@ -47,7 +50,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v12_sums(Args
 }
 
 template <class In, class Out, int Threads, int Vectors>
-__global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v12_write(Args a) {
+__global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) softmax_v12_write(Args a) {
   using Part = Slice<In, Out, Threads, Vectors>;
   device::grid_dependency_launch();
   const unsigned block = gridDim.x - 1 - blockIdx.x;
@@ -68,7 +71,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v12_write(Arg
     part.load_tile(x, a.cols, rank, a.blocks, tile, true);
 }
 
-#define INSTANCES(X) X(128, 8) X(256, 4) X(256, 8) X(512, 4) X(512, 8)
+#define INSTANCES(X) X(128, 8) X(256, 4) X(256, 8) X(512, 4)
 #define PLAN(threads, vectors) Plan{threads, vectors},
 #define SUMS(threads, vectors) softmax_v12_sums<In, Out, threads, vectors>,
 #define WRITE(threads, vectors) softmax_v12_write<In, Out, threads, vectors>,
@@ -80,12 +83,14 @@ struct Of {  // both launches of each plan: first all the one, then all the othe
     return all[i];
   }
 };
-constexpr int kFirst = 2;  // 256 x 8
+constexpr int kFirst = 1;  // 256 x 4
 constexpr int kMostBlocks = 1 << 16;
 
 long tile_of(const Plan& by) { return long(by.threads) * by.vectors; }
 // As many as the registers of the card hold, in one wave; a slice that is not asked for has at least a tile.
-long resident(const Plan& by) { return long(1024 / by.threads) * device::limits().multiprocessors; }
+long resident(const Plan& by) {
+  return long(resident_threads(by.vectors) / by.threads) * device::limits().multiprocessors;
+}
 long useful(const Problem& p, const Plan& by) {
   const long tiles = slice_vectors(p, by.threads, 1) / tile_of(by);
   return tiles < 1 ? 1 : tiles < kMostBlocks ? tiles : kMostBlocks;
