@@ -46,8 +46,8 @@ struct Of {
 constexpr int k512x8 = 4, k1024x8 = 6;
 constexpr long kSpare = 8 << 10;  // of shared memory: static, and what the system keeps
 
-// Up to four blocks that hold the row in registers; else 512 threads, two blocks on a multiprocessor, as few as hold the
-// row; one of 1024 where 16 of them do not.
+// Up to four blocks of at most 512 threads that hold the row in registers; else 512 threads, two blocks on a
+// multiprocessor, as few as hold the row; one of 1024 where 16 of them do not.
 int find(const Problem& p, Plan& found) {
   found = {};
   if (device::limits().compute_capability < 90) return -1;
@@ -58,7 +58,7 @@ int find(const Problem& p, Plan& found) {
   const long all = device::limits().shared_per_block - kSpare;
   const auto take = [&](int i, int least, int most, long room) {
     const Plan& have = kPlans[i];
-    for (int blocks = least; blocks <= most; ++blocks) {
+    for (int blocks = least; blocks <= most; blocks *= 2) {
       const long shared = shared_of(have, blocks);
       if (shared * have.threads * vector_bytes(p.types()) > room) continue;
       found = {have.threads, have.vectors, int(shared), blocks};
@@ -71,7 +71,9 @@ int find(const Problem& p, Plan& found) {
   if (least < 2 || most > 16) return -1;
   for (int i = 0; i < kPlans.size(); ++i) {
     const bool asked = p.plan.threads == kPlans[i].threads && p.plan.vectors == kPlans[i].vectors;
-    if (p.plan.threads != 0 ? asked && take(i, least, most, all) : take(i, least, most < 4 ? most : 4, 0)) return i;
+    if (p.plan.threads != 0 ? asked && take(i, least, most, all)
+                            : kPlans[i].threads <= 512 && take(i, least, most < 4 ? most : 4, 0))
+      return i;
   }
   if (p.plan.threads != 0) return -1;
   return take(k512x8, least, most, all / 2) ? k512x8 : take(k1024x8, least, most, all) ? k1024x8 : -1;

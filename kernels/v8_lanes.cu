@@ -10,7 +10,8 @@ namespace {
 using namespace softmax;
 using namespace softmax::collective;
 
-// Rows that take more registers go into smaller blocks, which begin and end more evenly.
+// Rows that take more registers go into smaller blocks, which begin and end more evenly; the card starts no more than
+// about a billion blocks a second, so short rows need large ones.
 template <int Vectors>
 constexpr int kBlock = Vectors == 1  ? 128
                        : Vectors < 8 ? 64

@@ -48,7 +48,9 @@ struct Of {
   }
 };
 
-constexpr int kLast = 7;  // 1024 x 8: for longer rows shared memory is faster than more registers
+// The largest that is chosen: for longer rows shared memory is faster than more registers. 16-bit rows have more to do for a
+// byte and want two blocks on a multiprocessor.
+int last(const Problem& p) { return vector_elements(p.types()) == 8 ? 6 : 7; }
 
 // The first whose registers hold the row, or what was asked for, with as much shared memory as the row wants.
 int find(const Problem& p, Plan& found) {
@@ -56,10 +58,10 @@ int find(const Problem& p, Plan& found) {
   for (int i = 0; i < kPlans.size() && p.plan.blocks <= 1; ++i) {
     const Plan& have = kPlans[i];
     const bool asked = p.plan.threads == have.threads && p.plan.vectors == have.vectors;
-    if (p.plan.threads != 0 ? !asked : i > kLast) continue;
+    if (p.plan.threads != 0 ? !asked : i > last(p)) continue;
     const long rest = divide_up(slice_vectors(p, have.threads, 1), have.threads) - have.vectors;
     const long shared = rest > 0 ? rest : 0;
-    if (shared > 0 && !asked && i != kLast) continue;
+    if (shared > 0 && !asked && i != last(p)) continue;
     if (shared * have.threads * vector_bytes(p.types()) > device::limits().shared_per_block - 1024) continue;
     found = {have.threads, have.vectors, int(shared), 1};
     return i;

@@ -59,31 +59,20 @@ class Slice {
 
   // Asks for slice `part` of `parts`; the first has the ends. A row of no columns is nothing.
   __device__ __forceinline__ void load(const In* row, long cols, int part, int parts, bool once) {
-    const int astray = int(reinterpret_cast<std::uintptr_t>(row) / sizeof(In) % kAlign);
-    head_ = int(min(cols, long((kAlign - astray) % kAlign)));
-    const long whole = (cols - head_) / kN;
-    const long share = share_of(whole, parts);
-    cols_ = cols;
-    first_ = min(whole, part * share);
-    count_ = int(min(whole - first_, share));
-    tail_ = int(cols - head_ - whole * kN);
-    ends_ = part == 0 && head_ + tail_ > 0;
-    const In* at = row + head_ + first_ * kN;
-#pragma unroll
-    for (int v = 0; v < Vectors; ++v) {
-      const int i = v * Threads + thread_;
-      vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
-    }
-    for (int s = 0; s < shared_; ++s)
-      if (const int i = (Vectors + s) * Threads + thread_; i < count_)
-        __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
-    if (shared_ > 0) __pipeline_commit();
-    if (ends_)
-#pragma unroll
-      for (int e = 0; e < kEnds; ++e) {
-        const long column = end(e);
-        end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
-      }
+    const long whole = place(row, cols), share = share_of(whole, parts);
+    ask(row, min(whole, part * share), min(whole, part * share + share), part == 0, once);
+  }
+  // Of a slice that is too long to keep, the tile that registers hold. The first tile of the first slice has the ends.
+  static constexpr long kTile = long(Threads) * Vectors;
+  __device__ __forceinline__ void load_tile(const In* row, long cols, int part, int parts, long tile, bool once) {
+    const long whole = place(row, cols), share = share_of(whole, parts), from = part * share + tile * kTile;
+    const long last = min(whole, part * share + share);
+    ask(row, min(last, from), min(last, from + kTile), part == 0 && tile == 0, once);
+  }
+  // Tiles of the longest slice wherever the row begins, at least one.
+  static __host__ __device__ __forceinline__ long tiles_of(long cols, int parts) {
+    const long share = share_of(cols / kN, parts);
+    return share > kTile ? (share + kTile - 1) / kTile : 1;
   }
 
   // This thread's.
@@ -148,6 +137,37 @@ class Slice {
   using Words = Pack<Out, kN>;
   static constexpr int kLanes = Threads < 32 ? Threads : 32;
 
+  // Where the row's vectors begin; returns how many it has.
+  __device__ __forceinline__ long place(const In* row, long cols) {
+    const int astray = int(reinterpret_cast<std::uintptr_t>(row) / sizeof(In) % kAlign);
+    head_ = int(min(cols, long((kAlign - astray) % kAlign)));
+    const long whole = (cols - head_) / kN;
+    cols_ = cols;
+    tail_ = int(cols - head_ - whole * kN);
+    return whole;
+  }
+  // Asks for the vectors from `first` up to `last`, and for the row's ends.
+  __device__ __forceinline__ void ask(const In* row, long first, long last, bool ends, bool once) {
+    first_ = first;
+    count_ = int(last - first);
+    ends_ = ends && head_ + tail_ > 0;
+    const In* at = row + head_ + first_ * kN;
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      const int i = v * Threads + thread_;
+      vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
+    }
+    for (int s = 0; s < shared_; ++s)
+      if (const int i = (Vectors + s) * Threads + thread_; i < count_)
+        __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
+    if (shared_ > 0) __pipeline_commit();
+    if (ends_)
+#pragma unroll
+      for (int e = 0; e < kEnds; ++e) {
+        const long column = end(e);
+        end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
+      }
+  }
   __device__ __forceinline__ bool staged(int s) const { return (Vectors + s) * Threads + thread_ < count_; }
   // The column of the thread's e-th end, or -1.
   __device__ __forceinline__ long end(int e) const {
