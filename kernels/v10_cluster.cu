@@ -21,12 +21,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
   SHARED(arrived, device::Mbarrier);
   Exchange exchange{pairs, &arrived};
   exchange.begin(a.blocks);
-  device::grid_dependency_launch();
-  device::grid_dependency_wait();
+  begin(a);
   const long row = blockIdx.x / unsigned(a.blocks);
   const float scale = scale_of(a, row);
   Part part(int(threadIdx.x), staged, a.shared);
-  part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks, a.once);
+  part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks,
+            a.once);
   const float max = lanes_max<32>(part.max());
   const MaxSum of_warp = {max, lanes_sum<32>(part.sum(max, scale))};
   part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, a.blocks, scale), scale);
@@ -46,8 +46,8 @@ struct Of {
 constexpr int k512x8 = 4, k1024x8 = 6;
 constexpr long kSpare = 8 << 10;  // of shared memory: static, and what the system keeps
 
-// Up to four blocks that hold the row in registers; else 512 threads, two blocks on a multiprocessor, as few as hold the
-// row; one of 1024 where 16 of them do not.
+// Up to four blocks of at most 512 threads that hold the row in registers; else 512 threads, two blocks on a
+// multiprocessor, as few as hold the row; one of 1024 where 16 of them do not.
 int find(const Problem& p, Plan& found) {
   found = {};
   if (device::limits().compute_capability < 90) return -1;
@@ -58,7 +58,7 @@ int find(const Problem& p, Plan& found) {
   const long all = device::limits().shared_per_block - kSpare;
   const auto take = [&](int i, int least, int most, long room) {
     const Plan& have = kPlans[i];
-    for (int blocks = least; blocks <= most; ++blocks) {
+    for (int blocks = least; blocks <= most; blocks *= 2) {
       const long shared = shared_of(have, blocks);
       if (shared * have.threads * vector_bytes(p.types()) > room) continue;
       found = {have.threads, have.vectors, int(shared), blocks};
@@ -66,11 +66,14 @@ int find(const Problem& p, Plan& found) {
     }
     return false;
   };
-  const int least = p.plan.blocks > 0 ? p.plan.blocks : 1, most = p.plan.blocks > 0 ? p.plan.blocks : 16;
-  if (most > 16) return -1;
+  // A cluster of one is no cluster, and its shared memory no cluster's.
+  const int least = p.plan.blocks > 0 ? p.plan.blocks : 2, most = p.plan.blocks > 0 ? p.plan.blocks : 16;
+  if (least < 2 || most > 16) return -1;
   for (int i = 0; i < kPlans.size(); ++i) {
     const bool asked = p.plan.threads == kPlans[i].threads && p.plan.vectors == kPlans[i].vectors;
-    if (p.plan.threads != 0 ? asked && take(i, least, most, all) : take(i, least, most < 4 ? most : 4, 0)) return i;
+    if (p.plan.threads != 0 ? asked && take(i, least, most, all)
+                            : kPlans[i].threads <= 512 && take(i, least, most < 4 ? most : 4, 0))
+      return i;
   }
   if (p.plan.threads != 0) return -1;
   return take(k512x8, least, most, all / 2) ? k512x8 : take(k1024x8, least, most, all) ? k1024x8 : -1;
@@ -92,6 +95,7 @@ void launch(const Problem& p) {
   Plan by;
   const int i = find(p, by);
   Args a = args_of(p, by);
+  a.once = p.rows * by.blocks <= 2 * device::limits().multiprocessors;
   const long rows = (long(1) << 30) / by.blocks;  // of a launch
   for (long first = 0; first < p.rows; first += rows) {
     a.rows = p.rows - first < rows ? p.rows - first : rows;
@@ -111,7 +115,7 @@ void launch(const Problem& p) {
 
 }  // namespace
 
-SOFTMAX_KERNEL(10, "v10_cluster", "a cluster a row: its warps write (max, sum) to all its blocks", launch, .blocks = {0},
-               .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal,
-               .alignment = 2, .types = kTypes, .in_place = true, .temperature = true, .supports = supports,
-               .rounding = rounding, .plans = kPlans, .plan = plan)
+SOFTMAX_KERNEL(10, "v10_cluster", "a cluster a row: its warps write (max, sum) to all its blocks", launch,
+               .blocks = {0}, .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::fast,
+               .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes, .in_place = true,
+               .temperature = true, .supports = supports, .rounding = rounding, .plans = kPlans, .plan = plan)

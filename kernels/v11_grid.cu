@@ -19,10 +19,10 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
   SHARED(pairs, std::uint64_t[32]);
   SHARED(round, unsigned);
   SHARED(result, std::uint64_t);
-  device::grid_dependency_launch();
-  device::grid_dependency_wait();
+  begin(a);
   const int group = int(blockIdx.x) / a.blocks, groups = int(gridDim.x) / a.blocks, rank = int(blockIdx.x) % a.blocks;
-  GridExchange<Threads> exchange{static_cast<GridWorkspace*>(a.workspace), pairs, &round, &result, group, rank, a.blocks};
+  GridExchange<Threads> exchange{
+      static_cast<GridWorkspace*>(a.workspace), pairs, &round, &result, group, rank, a.blocks};
   exchange.begin();
   for (long row = group; row < a.rows; row += groups) {
     const float scale = scale_of(a, row);
@@ -74,7 +74,8 @@ int find(const Problem& p, Plan& found) {
       long blocks = p.plan.blocks;
       if (blocks == 0) {
         blocks = p.rows < resident ? resident / p.rows : 1;
-        const long useful = divide_up(vectors, 4 * have.threads), room = have.vectors + most / (have.threads * vector_bytes(p.types()));
+        const long useful = divide_up(vectors, 4 * have.threads),
+                   room = have.vectors + most / (have.threads * vector_bytes(p.types()));
         if (blocks > useful) blocks = useful > 0 ? useful : 1;
         if (const long least = divide_up(vectors, room * have.threads); blocks < least) blocks = least;
       }
@@ -95,7 +96,9 @@ Plan plan(const Problem& p) {
   find(p, found);
   return found;
 }
-std::string supports(const Problem& p) { return plan(p).threads ? "" : "the row is too long for the card, or for the plan"; }
+std::string supports(const Problem& p) {
+  return plan(p).threads ? "" : "the row is too long for the card, or for the plan";
+}
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   return {by.vectors + by.shared + 8 + 2 + 10 + 5 + divide_up(by.blocks, 32), 3 + divide_up(by.blocks, 32)};
@@ -109,7 +112,9 @@ void launch(const Problem& p) {
   device::Grid how = grid(p, by);
   const long groups = device::resident_blocks(kernel, how) / by.blocks;
   how.blocks = unsigned((groups < p.rows ? groups : p.rows) * by.blocks);
-  device::launch(kernel, how, args_of(p, by));
+  Args a = args_of(p, by);
+  a.once = groups >= p.rows;
+  device::launch(kernel, how, a);
 }
 
 }  // namespace

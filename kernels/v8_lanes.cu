@@ -10,16 +10,18 @@ namespace {
 using namespace softmax;
 using namespace softmax::collective;
 
-// Rows that take more registers go into smaller blocks, which begin and end more evenly.
+// Rows that take more registers go into smaller blocks, which begin and end more evenly; the card starts no more than
+// about a billion blocks a second, so short rows need large ones.
 template <int Vectors>
-constexpr int kBlock = Vectors == 1 ? 128 : Vectors < 8 ? 64 : 32;
+constexpr int kBlock = Vectors == 1  ? 128
+                       : Vectors < 8 ? 64
+                                     : 32;
 int block_of(int vectors) { return vectors == 1 ? kBlock<1> : vectors < 8 ? kBlock<2> : kBlock<8>; }
 
 template <class In, class Out, int Lanes, int Vectors>
 __global__ void __launch_bounds__(kBlock<Vectors>) softmax_v8(Args a) {
   constexpr int kRows = kBlock<Vectors> / Lanes;
-  device::grid_dependency_launch();
-  device::grid_dependency_wait();
+  begin(a);
   const long row = long(blockIdx.x) * kRows + threadIdx.x / Lanes;
   const bool exists = row < a.rows;  // the lanes of one that does not still shuffle
   const long r = exists ? row : 0;
@@ -36,10 +38,10 @@ constexpr List<Plan> kPlans = {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {16, 1}, {32, 1},
 template <class In, class Out>
 struct Of {
   static Instance at(int i) {
-    static constexpr Instance all[] = {softmax_v8<In, Out, 1, 1>,  softmax_v8<In, Out, 2, 1>,  softmax_v8<In, Out, 4, 1>,
-                                       softmax_v8<In, Out, 8, 1>,  softmax_v8<In, Out, 16, 1>, softmax_v8<In, Out, 32, 1>,
-                                       softmax_v8<In, Out, 32, 2>, softmax_v8<In, Out, 32, 4>, softmax_v8<In, Out, 32, 8>,
-                                       softmax_v8<In, Out, 32, 16>};
+    static constexpr Instance all[] = {
+        softmax_v8<In, Out, 1, 1>,  softmax_v8<In, Out, 2, 1>,  softmax_v8<In, Out, 4, 1>,  softmax_v8<In, Out, 8, 1>,
+        softmax_v8<In, Out, 16, 1>, softmax_v8<In, Out, 32, 1>, softmax_v8<In, Out, 32, 2>, softmax_v8<In, Out, 32, 4>,
+        softmax_v8<In, Out, 32, 8>, softmax_v8<In, Out, 32, 16>};
     return all[i];
   }
 };
@@ -58,7 +60,9 @@ Plan plan(const Problem& p) {
   const int i = index(p);
   return i < 0 ? Plan{} : Plan{kPlans[i].threads, kPlans[i].vectors, 0, 1};
 }
-std::string supports(const Problem& p) { return plan(p).threads ? "" : "the row is too long for a warp, or for the plan"; }
+std::string supports(const Problem& p) {
+  return plan(p).threads ? "" : "the row is too long for a warp, or for the plan";
+}
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   return {by.vectors * 8 + 16 + 5, 0};
@@ -68,7 +72,10 @@ void launch(const Problem& p) {
   const int i = index(p);
   const int block = block_of(kPlans[i].vectors), rows = block / kPlans[i].threads;
   device::launch(instance<Of>(p.types(), i),
-                 {.blocks = unsigned(divide_up(p.rows, rows)), .threads = unsigned(block), .stream = p.stream, .overlap = p.overlap},
+                 {.blocks = unsigned(divide_up(p.rows, rows)),
+                  .threads = unsigned(block),
+                  .stream = p.stream,
+                  .overlap = p.overlap},
                  args_of(p, plan(p)));
 }
 

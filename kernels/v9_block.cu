@@ -14,15 +14,18 @@ using namespace softmax::collective;
 
 // Blocks a multiprocessor that registers must allow: 32, 64 or 128 of them a thread.
 template <int Threads, int Vectors>
-constexpr int kResident = (Vectors <= 2 ? 2048 : Vectors <= 4 ? 1536 : Vectors <= 8 ? 1024 : 512) / Threads;
+constexpr int kResident = (Vectors <= 2   ? 2048
+                           : Vectors <= 4 ? 1536
+                           : Vectors <= 8 ? 1024
+                                          : 512) /
+                          Threads;
 
 template <class In, class Out, int Threads, int Vectors>
 __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_v9(Args a) {
   using Part = Slice<In, Out, Threads, Vectors>;
   SHARED_DYNAMIC(staged, typename Part::Vector);
   SHARED(pairs, std::uint64_t[32]);
-  device::grid_dependency_launch();
-  device::grid_dependency_wait();
+  begin(a);
   const long row = blockIdx.x;
   const float scale = scale_of(a, row);
   Part part(int(threadIdx.x), staged, a.shared);
@@ -33,7 +36,7 @@ __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_
 }
 
 #define INSTANCES(X) \
-  X(64, 1) X(64, 2) X(128, 2) X(256, 2) X(512, 2) X(1024, 2) X(512, 4) X(1024, 4) X(512, 8) X(1024, 8) X(512, 16) X(512, 25)
+  X(64, 1) X(64, 2) X(128, 2) X(256, 2) X(512, 2) X(512, 4) X(512, 8) X(1024, 8) X(512, 16) X(512, 25)
 #define PLAN(threads, vectors) Plan{threads, vectors},
 #define INSTANCE(threads, vectors) softmax_v9<In, Out, threads, vectors>,
 constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
@@ -45,20 +48,24 @@ struct Of {
   }
 };
 
+// The largest that is chosen: for longer rows shared memory is faster than more registers. 16-bit rows have more to do for a
+// byte and want two blocks on a multiprocessor.
+int last(const Problem& p) { return vector_elements(p.types()) == 8 ? 6 : 7; }
+
 // The first whose registers hold the row, or what was asked for, with as much shared memory as the row wants.
 int find(const Problem& p, Plan& found) {
-  const long need = slice_vectors(p, 128, 1);
-  for (int i = 0; i < kPlans.size(); ++i) {
+  found = {};
+  for (int i = 0; i < kPlans.size() && p.plan.blocks <= 1; ++i) {
     const Plan& have = kPlans[i];
     const bool asked = p.plan.threads == have.threads && p.plan.vectors == have.vectors;
-    if (p.plan.blocks > 1 || (p.plan.threads != 0 && !asked)) continue;
-    const long rest = divide_up(need, have.threads) - have.vectors, shared = rest > 0 ? rest : 0;
-    if (shared > 0 && !asked) continue;
+    if (p.plan.threads != 0 ? !asked : i > last(p)) continue;
+    const long rest = divide_up(slice_vectors(p, have.threads, 1), have.threads) - have.vectors;
+    const long shared = rest > 0 ? rest : 0;
+    if (shared > 0 && !asked && i != last(p)) continue;
     if (shared * have.threads * vector_bytes(p.types()) > device::limits().shared_per_block - 1024) continue;
     found = {have.threads, have.vectors, int(shared), 1};
     return i;
   }
-  found = {};
   return -1;
 }
 Plan plan(const Problem& p) {
@@ -66,7 +73,9 @@ Plan plan(const Problem& p) {
   find(p, found);
   return found;
 }
-std::string supports(const Problem& p) { return plan(p).threads ? "" : "the row is too long for a block, or for the plan"; }
+std::string supports(const Problem& p) {
+  return plan(p).threads ? "" : "the row is too long for a block, or for the plan";
+}
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   return {by.vectors + by.shared + 8 + 2 + 10, 1};

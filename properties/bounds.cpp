@@ -46,7 +46,7 @@ reference::ErrorModel constants(const Traits& traits, bool fast_math) {
     case Divide::reciprocal: model.divide = fast_math ? reference::kDivideFast : reference::kDivideReciprocal; break;
     case Divide::fast: model.divide = reference::kDivideFast; break;
   }
-  if (fast_math) model.eta = reference::kEtaFlushed;
+  if (fast_math || traits.exp == Exp::fast) model.eta = reference::kEtaFlushed;
   model.online = traits.algorithm == Algorithm::online;
   model.double_sum = traits.summation == Summation::sequential_double;
   return model;

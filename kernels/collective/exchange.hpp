@@ -49,8 +49,8 @@ __device__ __forceinline__ MaxSum block_exchange(MaxSum of_warp, std::uint64_t* 
 template <int Threads>
 struct ClusterExchange {
   static constexpr int kWarps = Threads / 32, kBlocks = 16;
-  std::uint64_t* pairs;        // shared memory: a place for each warp of the cluster
-  device::Mbarrier* arrived;   // shared memory
+  std::uint64_t* pairs;       // shared memory: a place for each warp of the cluster
+  device::Mbarrier* arrived;  // shared memory
 
   // Before the loads, so that the other blocks' start is not waited for.
   __device__ __forceinline__ void begin(int blocks) {
@@ -59,7 +59,7 @@ struct ClusterExchange {
       device::mbarrier_fence_init();
       device::mbarrier_expect(arrived, unsigned(blocks * kWarps * 8));
     }
-    cooperative_groups::this_cluster().barrier_arrive();
+    device::cluster_arrive_relaxed();
   }
   __device__ __forceinline__ MaxSum operator()(MaxSum of_warp, int blocks, float scale) {
     const auto cluster = cooperative_groups::this_cluster();
@@ -79,50 +79,44 @@ struct ClusterExchange {
 struct GridWorkspace {
   unsigned round, left;  // the first round of the next launch; blocks that are done with this one
   unsigned pad[30];
-  uint4 told[1];         // 2 * blocks
+  uint4 told[1];  // 2 * blocks
 
   static std::int64_t bytes(std::int64_t blocks) { return 128 + 32 * blocks; }
 };
 template <int Threads>
 struct GridExchange {
   GridWorkspace* global;
-  std::uint64_t* pairs;  // shared memory: a place for each warp
-  unsigned* shared;      // shared memory: a word
-  std::uint64_t* result; // shared memory
+  std::uint64_t* pairs;   // shared memory: a place for each warp
+  unsigned* shared;       // shared memory: a word
+  std::uint64_t* result;  // shared memory
   int group, rank, blocks;
-  unsigned round = 0;
+  unsigned first = 0, round = 0;
 
-  // All blocks must have read the round before the last one leaves.
+  // All blocks must have read the round before the last one leaves. Nobody waits for it before the row has come.
   __device__ __forceinline__ void begin() {
-    if (threadIdx.x == 0) *shared = device::load_relaxed(&global->round);
+    if (threadIdx.x == 0) first = device::load_relaxed(&global->round);
   }
   __device__ __forceinline__ MaxSum operator()(MaxSum of_warp, float scale) {
+    if (threadIdx.x == 0) *shared = first;
     const MaxSum mine = block_exchange<Threads>(of_warp, pairs, scale);
     const unsigned now = *shared + ++round;
     if (threadIdx.x < 32) {
       const int lane = int(threadIdx.x);
-      uint4* const told = global->told + now % 2;
+      uint4* const told = global->told + now % 2 + 2 * group * blocks;
       if (lane == 0)
-        device::store_relaxed(told + 2 * (group * blocks + rank),
+        device::store_relaxed(told + 2 * rank,
                               make_uint4(now, 0, __float_as_uint(mine.max), __float_as_uint(mine.sum)));
-      MaxSum all = {-INFINITY, 0};
-      for (int first = 0; first < blocks; first += 32) {
-        MaxSum one = {-INFINITY, 0};
-        if (first + lane < blocks) {
-          const uint4* const at = told + 2 * (group * blocks + first + lane);
-          uint4 word = device::load_relaxed(at);
-          while (word.x != now) {
-            __nanosleep(20);
-            word = device::load_relaxed(at);
-          }
-          one = {__uint_as_float(word.z), __uint_as_float(word.w)};
+      MaxSum some = {-INFINITY, 0};
+      for (int other = lane; other < blocks; other += 32) {
+        uint4 word = device::load_relaxed(told + 2 * other);
+        while (word.x != now) {
+          device::spin();
+          word = device::load_relaxed(told + 2 * other);
         }
-        const MaxSum some = lanes_merge<32>(one, scale);
-        const float max = fmaxf(all.max, some.max);
-        all = {max, all.sum * shifted_exp(all.max, anchor(max), scale) +
-                        some.sum * shifted_exp(some.max, anchor(max), scale)};
+        some = merge(some, {__uint_as_float(word.z), __uint_as_float(word.w)}, scale);
       }
-      if (lane == 0) *result = as_word(all);
+      some = lanes_merge<32>(some, scale);
+      if (lane == 0) *result = as_word(some);
     }
     __syncthreads();
     return as_pair(*result);
@@ -130,8 +124,7 @@ struct GridExchange {
   // `rounds`: at least as many as any block went through.
   __device__ __forceinline__ void end(unsigned rounds) {
     if (threadIdx.x != 0) return;
-    if (atomicInc(&global->left, gridDim.x - 1) == gridDim.x - 1)
-      device::store_relaxed(&global->round, *shared + rounds);
+    if (atomicInc(&global->left, gridDim.x - 1) == gridDim.x - 1) device::store_relaxed(&global->round, first + rounds);
   }
 };
 

@@ -16,10 +16,17 @@ struct MaxSum {
 
 // exp((x - max) / temperature) where scale = log2(e) / temperature. The difference comes first: it is exact where it
 // matters, and a product of huge numbers would overflow.
-__device__ __forceinline__ float shifted_exp(float x, float max, float scale) { return exp2f((x - max) * scale); }
+__device__ __forceinline__ float shifted_exp(float x, float max, float scale) {
+  return device::exp2_approx((x - max) * scale);
+}
 
 // What exps are taken relative to. Of nothing but -inf it may not be -inf itself, whose difference is NaN.
 __device__ __forceinline__ float anchor(float max) { return max == -INFINITY ? 0.0f : max; }
+
+__device__ __forceinline__ MaxSum merge(MaxSum a, MaxSum b, float scale) {
+  const float max = fmaxf(a.max, b.max), base = anchor(max);
+  return {max, a.sum * shifted_exp(a.max, base, scale) + b.sum * shifted_exp(b.max, base, scale)};
+}
 
 // Over neighbouring lanes, `Lanes` of them, a power of two. All 32 lanes of the warp call; each gets its neighbours' result.
 template <int Lanes>

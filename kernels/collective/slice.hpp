@@ -19,12 +19,19 @@ struct Args {
   const float* temperatures;  // of each row, or null
   int shared;                 // vectors of a thread in shared memory
   int blocks;                 // that share a row
-  bool once;                  // the input fits the cache, but nobody wants it there
+  bool once;                  // all of it is on chip at one time: what was read may leave the cache first
+  bool overlap;               // the launch may have begun early
   void* workspace;
 };
 inline Args args_of(const Problem& p, const Plan& plan) {
-  return {p.in,         p.out, p.rows, p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature, p.temperatures,
-          plan.shared, plan.blocks, false, p.workspace};
+  return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature,
+          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   p.workspace};
+}
+// First of all in a kernel. In every block it would cost a launch of many short ones a fifth.
+__device__ __forceinline__ void begin(const Args& a) {
+  if (!a.overlap) return;
+  device::grid_dependency_launch();
+  device::grid_dependency_wait();
 }
 __device__ __forceinline__ float scale_of(const Args& a, long row) {
   return a.temperatures ? kLog2E / a.temperatures[row] : a.scale;
@@ -52,37 +59,28 @@ class Slice {
 
   // Asks for slice `part` of `parts`; the first has the ends. A row of no columns is nothing.
   __device__ __forceinline__ void load(const In* row, long cols, int part, int parts, bool once) {
-    const int astray = int(reinterpret_cast<std::uintptr_t>(row) / sizeof(In) % kAlign);
-    head_ = int(min(cols, long((kAlign - astray) % kAlign)));
-    const long whole = (cols - head_) / kN;
-    const long share = share_of(whole, parts);
-    cols_ = cols;
-    first_ = min(whole, part * share);
-    count_ = int(min(whole - first_, share));
-    tail_ = int(cols - head_ - whole * kN);
-    ends_ = part == 0;
-    const In* at = row + head_ + first_ * kN;
-#pragma unroll
-    for (int v = 0; v < Vectors; ++v) {
-      const int i = v * Threads + thread_;
-      vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
-    }
-    for (int s = 0; s < shared_; ++s)
-      if (const int i = (Vectors + s) * Threads + thread_; i < count_)
-        __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
-    if (shared_ > 0) __pipeline_commit();
-#pragma unroll
-    for (int e = 0; e < kEnds; ++e) {
-      const long column = end(e);
-      end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
-    }
+    const long whole = place(row, cols), share = share_of(whole, parts);
+    ask(row, min(whole, part * share), min(whole, part * share + share), part == 0, once);
+  }
+  // Of a slice that is too long to keep, the tile that registers hold. The first tile of the first slice has the ends.
+  static constexpr long kTile = long(Threads) * Vectors;
+  __device__ __forceinline__ void load_tile(const In* row, long cols, int part, int parts, long tile, bool once) {
+    const long whole = place(row, cols), share = share_of(whole, parts), from = part * share + tile * kTile;
+    const long last = min(whole, part * share + share);
+    ask(row, min(last, from), min(last, from + kTile), part == 0 && tile == 0, once);
+  }
+  // Tiles of the longest slice wherever the row begins, at least one.
+  static __host__ __device__ __forceinline__ long tiles_of(long cols, int parts) {
+    const long share = share_of(cols / kN, parts);
+    return share > kTile ? (share + kTile - 1) / kTile : 1;
   }
 
   // This thread's.
   __device__ __forceinline__ float max() {
     float most = -INFINITY;
+    if (ends_)
 #pragma unroll
-    for (int e = 0; e < kEnds; ++e) most = fmaxf(most, end_[e]);
+      for (int e = 0; e < kEnds; ++e) most = fmaxf(most, end_[e]);
     float x[kN];
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
@@ -101,8 +99,9 @@ class Slice {
   __device__ __forceinline__ float sum(float max, float scale) {
     max = anchor(max);
     float sum = 0;
+    if (ends_)
 #pragma unroll
-    for (int e = 0; e < kEnds; ++e) sum += shifted_exp(end_[e], max, scale);
+      for (int e = 0; e < kEnds; ++e) sum += shifted_exp(end_[e], max, scale);
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
       keep(vector_[v]);
@@ -117,9 +116,10 @@ class Slice {
   // Writes the softmax of the slice, whose row has this (max, sum). All threads of a warp call.
   __device__ __forceinline__ void store(Out* row, MaxSum all, float scale) {
     const float max = anchor(all.max), factor = 1.0f / all.sum;
+    if (ends_)
 #pragma unroll
-    for (int e = 0; e < kEnds; ++e)
-      if (const long column = end(e); column >= 0) from_float(shifted_exp(end_[e], max, scale) * factor, row[column]);
+      for (int e = 0; e < kEnds; ++e)
+        if (const long column = end(e); column >= 0) from_float(shifted_exp(end_[e], max, scale) * factor, row[column]);
     Out* to = row + head_ + first_ * kN;
     const int astray = int(reinterpret_cast<std::uintptr_t>(to) / sizeof(Out) % kN);
     const bool aligned = Threads < 32 ? !__any_sync(kAll, astray != 0) : astray == 0;
@@ -129,19 +129,50 @@ class Slice {
       put(to, v * Threads, vector_[v], max, factor, scale, astray, aligned);
     }
     for (int s = 0; s < shared_ && (Vectors + s) * Threads < count_; ++s)
-      put(to, (Vectors + s) * Threads, staged(s) ? staged_[s * Threads + thread_] : nothing<In, kN>(), max, factor, scale,
-          astray, aligned);
+      put(to, (Vectors + s) * Threads, staged(s) ? staged_[s * Threads + thread_] : nothing<In, kN>(), max, factor,
+          scale, astray, aligned);
   }
 
  private:
   using Words = Pack<Out, kN>;
   static constexpr int kLanes = Threads < 32 ? Threads : 32;
 
+  // Where the row's vectors begin; returns how many it has.
+  __device__ __forceinline__ long place(const In* row, long cols) {
+    const int astray = int(reinterpret_cast<std::uintptr_t>(row) / sizeof(In) % kAlign);
+    head_ = int(min(cols, long((kAlign - astray) % kAlign)));
+    const long whole = (cols - head_) / kN;
+    cols_ = cols;
+    tail_ = int(cols - head_ - whole * kN);
+    return whole;
+  }
+  // Asks for the vectors from `first` up to `last`, and for the row's ends.
+  __device__ __forceinline__ void ask(const In* row, long first, long last, bool ends, bool once) {
+    first_ = first;
+    count_ = int(last - first);
+    ends_ = ends && head_ + tail_ > 0;
+    const In* at = row + head_ + first_ * kN;
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      const int i = v * Threads + thread_;
+      vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
+    }
+    for (int s = 0; s < shared_; ++s)
+      if (const int i = (Vectors + s) * Threads + thread_; i < count_)
+        __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
+    if (shared_ > 0) __pipeline_commit();
+    if (ends_)
+#pragma unroll
+      for (int e = 0; e < kEnds; ++e) {
+        const long column = end(e);
+        end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
+      }
+  }
   __device__ __forceinline__ bool staged(int s) const { return (Vectors + s) * Threads + thread_ < count_; }
   // The column of the thread's e-th end, or -1.
   __device__ __forceinline__ long end(int e) const {
     const int i = e * Threads + thread_;
-    return !ends_ ? -1 : i < head_ ? i : i - head_ < tail_ ? cols_ - tail_ + (i - head_) : -1;
+    return i < head_ ? i : i - head_ < tail_ ? cols_ - tail_ + (i - head_) : -1;
   }
   // Without it the compiler keeps what it unpacked in the pass before: twice the registers.
   __device__ __forceinline__ static void keep([[maybe_unused]] Vector& v) {
@@ -161,8 +192,8 @@ class Slice {
 
   // Writes the vectors from `first` on, one a thread. Where the output is not aligned as the input is, each lane makes an
   // aligned vector of its own and the next lane's elements; what has no neighbour goes one by one.
-  __device__ __forceinline__ void put(Out* to, int first, const Vector& v, float max, float factor, float scale, int astray,
-                                      bool aligned) {
+  __device__ __forceinline__ void put(Out* to, int first, const Vector& v, float max, float factor, float scale,
+                                      int astray, bool aligned) {
     float y[kN];
     unpack(v, y);
 #pragma unroll

@@ -68,7 +68,7 @@ SOFTMAX_WORD void mbarrier_wait(Mbarrier* barrier, unsigned parity) {
       "{\n\t"
       ".reg .pred done;\n\t"
       "again:\n\t"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
       "@!done bra again;\n\t"
       "}" ::"r"(in_shared_window(barrier)),
       "r"(parity)
@@ -123,6 +123,18 @@ SOFTMAX_WORD unsigned load_relaxed(const unsigned* address) {
   unsigned value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(address)) : "memory");
   return value;
+}
+
+// cluster.barrier_arrive() for those who have nothing to tell but an mbarrier that mbarrier_fence_init() covers.
+SOFTMAX_WORD void cluster_arrive_relaxed() { SOFTMAX_HOPPER("barrier.cluster.arrive.relaxed.aligned;" ::); }
+// In a loop that waits for another thread's store.
+SOFTMAX_WORD void spin() {}
+
+// 2^x to 2 ulp, what is below 2^-126 is 0: one instruction.
+SOFTMAX_WORD float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 // Of a launch with Grid::overlap: waits until the grids ahead of it are done and their stores visible; lets the one
