@@ -285,7 +285,7 @@ def test_good_files_are_of_the_schema(tmp_path):
         ({}, [row(samples_at=0)], "samples_at: must not stand here"),
         ({}, [], "benchmarks: [] should be non-empty"),
         ({}, [row(mode="warm")], "not valid under any of the given schemas"),
-        ({}, [row("V6", block=None)], "not valid under any of the given schemas"),
+        ({}, [row("V6", block=None)], "'threads' is a required property"),
         ({}, [row("v6", block=None) | {"name": row("v6", block=None)["name"] + "/block:3"}], "any"),
         ({}, [row("V06x", block=None)], "not valid under any of the given schemas"),
         ({}, [row(mode="sim")], "should not be valid under"),

@@ -1,5 +1,6 @@
 // Fixed cases that every kernel must get right: published vectors, special values, sizes and addresses at their limits.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -100,21 +101,30 @@ TEST_P(Examples, real_input) {
   expect_right(some, rows, scores.cols);
 }
 
-// A constant row is 1 / cols to the bit, and shows any element that a tail or a partial warp forgets.
+// A constant row is 1 / cols to the bit, and shows any element that a tail or a partial warp forgets: short ones in every
+// type and wherever rows begin; of long ones, and of those that take hundreds of fibers, some of these ways in turn.
 TEST_P(Examples, every_width) {
-  const std::int64_t last = kernel().machine().simulated() ? 300 : 4100;
+  constexpr int kShifts[][2] = {{0, 0}, {3, 2}, {1, 1}, {0, 5}};
+  const Traits& traits = kernel().traits();
+  const std::int64_t kShort = 300, last = kernel().machine().simulated() ? kShort : 4100;
   for (std::int64_t cols = 1; cols <= last; ++cols) {
-    const int block = kernel().traits().blocks[int(cols % kernel().traits().blocks.size())];
-    if (!takes(3, cols, block)) continue;
-    const Types types = kernel().traits().types[int(cols % kernel().traits().types.size())];
-    const auto y = run(kernel(), {.rows = 3, .cols = cols, .block = block, .types = types},
-                       std::vector<float>(std::size_t(3 * cols), -3.25f))
-                       .y;
-    const float exact = rounded(1.0f / float(cols), types.out);
-    const std::int64_t slack = !fast() ? 0 : types.out == DataType::fp32 ? 2 : 1 << 16;  // one step of bf16
-    for (float v : y)
-      ASSERT_TRUE(reference::ulp_distance(v, exact) <= slack)
-          << v << " at cols " << cols << ", block " << block << ", " << name(types);
+    Case c{.rows = 3, .cols = cols, .block = traits.blocks[int(cols % traits.blocks.size())]};
+    if (!takes(c.rows, c.cols, c.block)) continue;
+    const std::int64_t fibers = !kernel().machine().simulated() ? 0
+                                : traits.plan                   ? threads_of(kernel(), c)
+                                                                : c.rows * c.block;
+    const int types = traits.types.size(), ways = 2 * types;
+    const int step = cols > kShort || fibers > 512 ? ways : fibers > 256 ? 2 : 1;
+    for (int way = int(cols % step); way < ways; way += step) {
+      c.types = traits.types[way % types];
+      const auto [in, out] = kShifts[cols % 2 * 2 + way / types];
+      c.in_shift = in * std::max(traits.alignment / int(bytes_per_element(c.types.in)), 1);
+      c.out_shift = out * std::max(traits.alignment / int(bytes_per_element(c.types.out)), 1);
+      const auto y = run(kernel(), c, std::vector<float>(std::size_t(3 * cols), -3.25f)).y;
+      const float exact = rounded(1.0f / float(cols), c.types.out);
+      const std::int64_t slack = !fast() ? 0 : c.types.out == DataType::fp32 ? 2 : 1 << 16;  // one step of bf16
+      for (float v : y) ASSERT_TRUE(reference::ulp_distance(v, exact) <= slack) << v << ": " << c;
+    }
   }
 }
 

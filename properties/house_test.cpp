@@ -124,7 +124,8 @@ TEST_P(Lesson, has_a_head_and_registers_its_number) {
   std::size_t at = 0;
   for (const char* head : heads) {
     ASSERT_LT(at, text.size()) << file;
-    EXPECT_TRUE(starts(text[at], head)) << file << ":" << at + 1 << " begins '" << text[at] << "', not '" << head << "'";
+    EXPECT_TRUE(starts(text[at], head)) << file << ":" << at + 1 << " begins '" << text[at] << "', not '" << head
+                                        << "'";
     do ++at;
     while (at < text.size() && starts(text[at], "//   "));  // a long one goes on, indented
   }
