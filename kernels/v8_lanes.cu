@@ -11,10 +11,10 @@ using namespace softmax;
 using namespace softmax::collective;
 
 // Rows that take more registers go into smaller blocks, which begin and end more evenly; the card starts no more than
-// about a billion blocks a second, so short rows need large ones.
+// a billion blocks a second, so short rows want large ones.
 template <int Vectors>
-constexpr int kBlock = Vectors == 1  ? 128
-                       : Vectors < 8 ? 64
+constexpr int kBlock = Vectors == 1  ? 256
+                       : Vectors < 8 ? 128
                                      : 32;
 int block_of(int vectors) { return vectors == 1 ? kBlock<1> : vectors < 8 ? kBlock<2> : kBlock<8>; }
 
