@@ -140,10 +140,10 @@ class Fit {
 
  private:
   // A thread is a fiber on the CPU device, and a cluster or a grid has thousands a row: mostly a few rows, or a few blocks a
-  // row, so that a law takes seconds. In one case of eight so many that they outnumber the blocks that the device holds.
+  // row, so that a law takes seconds. In one case of 16 so many that they outnumber the blocks that the device holds.
   Case affordable(Case c) const {
     if (!kernel_.machine().simulated()) return c;
-    const std::int64_t most = c.seed % 8 == 7 ? 3 << 13 : 1 << 12;
+    const std::int64_t most = c.seed % 16 == 15 ? 3 << 13 : 1 << 11;
     const auto lessen = [&](auto half) {
       for (Case less = c; takes(c) && threads_of(kernel_, c) > most; c = less) {
         half(less);
