@@ -158,7 +158,7 @@ TEST_P(Examples, many_rows) {
   };
   // The CPU device runs 65537 blocks one after the other: once is enough, and only where it is no minute's work.
   const Case many{.rows = 65537, .cols = 2, .block = kernel().traits().blocks[0]};
-  std::vector<Size> sizes = {{threads_of(kernel(), many) > 65537 * 64 ? 1025 : many.rows, many.cols}};
+  std::vector<Size> sizes = {{threads_of(kernel(), many) > 65537 * 32 ? 1025 : many.rows, many.cols}};
   if (!kernel().machine().simulated())
     for (std::int64_t rows : {65535, 65536, 70000, 1 << 20})
       for (std::int64_t cols : {1, 2, 33}) sizes.push_back({rows, cols});
