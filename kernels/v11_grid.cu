@@ -73,7 +73,7 @@ int find(const Problem& p, Plan& found) {
       const long resident = long(per_processor) * device::limits().multiprocessors;
       long blocks = p.plan.blocks;
       if (blocks == 0) {
-        blocks = p.rows < resident ? resident / p.rows : 1;
+        blocks = p.rows < resident ? resident / (p.rows + (p.rows == 0)) : 1;
         const long useful = divide_up(vectors, 4 * have.threads),
                    room = have.vectors + most / (have.threads * vector_bytes(p.types()));
         if (blocks > useful) blocks = useful > 0 ? useful : 1;

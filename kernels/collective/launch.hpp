@@ -16,7 +16,7 @@ inline constexpr List<Types> kTypes = {{DataType::fp32, DataType::fp32},
 
 // Calls `Of<In, Out>::at(i)` for the problem's types: the i-th instance.
 template <template <class, class> class Of>
-Instance instance(Types t, int i) {
+static Instance instance(Types t, int i) {
   if (t.out == DataType::fp32) {
     if (t.in == DataType::fp32) return Of<float, float>::at(i);
     return t.in == DataType::fp16 ? Of<__half, float>::at(i) : Of<__nv_bfloat16, float>::at(i);
