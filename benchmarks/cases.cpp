@@ -205,7 +205,11 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   Machine& machine = session_.machine();
   std::vector<Problem> problems;
   for (int set = 0; set < ws.sets(); ++set) problems.push_back(ws.problem(kernel_, how_, set));
-  const std::string by = kernel_.traits().plan ? " [" + to_string(kernel_.plan(problems[0])) + "]" : "";
+  const Choice choice = kernel_.choice(problems[0]);
+  const std::string how = choice.kernel != &kernel_ ? to_string(choice)
+                          : kernel_.traits().plan   ? to_string(choice.plan)
+                                                    : "";
+  const std::string by = how.empty() ? "" : " [" + how + "]";
   st.SetLabel(std::string(kernel_.idea()) + by + on_file());
   const auto launch = [&](int set) { kernel_.launch(problems[std::size_t(set)]); };
   session_.expected(ws);  // first: it looks at the input
@@ -230,19 +234,17 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   const Traffic traffic = kernel_.traffic(problems[0]);
   put(st, "bytes_moved", double(traffic.read + traffic.written));
   put(st, "max_ulp", max_ulp);
-  if (kernel_.version() > 0) {  // of another's launches the machine knows nothing
-    put(st, "version", kernel_.version());
-    Line::hand_over(st, info);
-  }
+  if (kernel_.version() > 0) put(st, "version", kernel_.version());
+  if (choice.kernel != &kernel_) put(st, "picked_version", choice.kernel->version());
+  if (choice.kernel->version() > 0) Line::hand_over(st, info);  // of another's launches the machine knows nothing
   for (const auto& [key, value] : traced) put(st, key, value);
   count(st, [&] { launch(0); });
   if (how_.block > 0) put(st, "block", how_.block);
   if (!kernel_.traits().plan) return;
-  const Plan plan = kernel_.plan(problems[0]);
-  put(st, "threads", plan.threads);
-  put(st, "vectors", plan.vectors);
-  put(st, "shared_vectors", plan.shared);
-  put(st, "row_blocks", plan.blocks);
+  put(st, "threads", choice.plan.threads);
+  put(st, "vectors", choice.plan.vectors);
+  put(st, "shared_vectors", choice.plan.shared);
+  put(st, "row_blocks", choice.plan.blocks);
   put(st, "overlap", how_.overlap);
 }
 

@@ -1,12 +1,6 @@
 #pragma once
 // What a softmax kernel promises its users, whatever machine runs it. No CUDA word in here.
-//
-// Softmax is taken over the last axis of a row-major (rows, cols) matrix:
-//   out[r][c] = exp(in[r][c] - max_r) / sum_j exp(in[r][j] - max_r)
-// A -inf beside a finite value gives 0. A row with a NaN or a +inf, or of nothing but -inf, gives a row of NaN.
 
-#include <compare>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <ostream>
@@ -14,54 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/library/problem.hpp"
+
 namespace softmax {
 
 class Machine;
-
-enum class DataType { fp32, fp16, bf16 };
-std::string_view name(DataType);
-std::size_t bytes_per_element(DataType);
-
-// What goes in and what comes out.
-struct Types {
-  DataType in = DataType::fp32, out = DataType::fp32;
-  bool operator==(const Types&) const = default;
-};
-std::string name(Types);  // "fp32"; "bf16-fp32" where they differ
-
-// How a kernel of several shapes goes about a problem. 0 leaves a choice to the kernel.
-struct Plan {
-  int threads = 0;  // a block
-  int vectors = 0;  // of 16 bytes that a thread keeps in registers
-  int shared = 0;   // and in shared memory
-  int blocks = 0;   // that share a row
-  auto operator<=>(const Plan&) const = default;
-};
-std::string to_string(const Plan&);  // "512x8+4s c2"
-
-// One call. Strides and sizes are in elements and 64-bit; rows = 0 or cols = 0 is a success that launches nothing. Input and
-// output may not overlap, but for a kernel that works in place if they are the same.
-struct Problem {
-  std::int64_t rows = 0, cols = 0;
-  std::int64_t in_stride = 0, out_stride = 0;  // from one row to the next, at least cols
-  DataType in_type = DataType::fp32, out_type = DataType::fp32;
-  const void* in = nullptr;
-  void* out = nullptr;
-  int block = 0;                        // threads a block, one of Traits::blocks; 0 where the kernel chooses for itself
-  Plan plan = {};                       // of a kernel that has plans
-  float temperature = 1;                // the row is divided by it first; above 0
-  const float* temperatures = nullptr;  // one for each row, in the machine's memory, in place of that
-  bool overlap = false;  // the launch may begin before the one ahead of it in the stream ends, and waits for it itself
-  void* stream = nullptr;  // the machine's stream; null is its default one
-  // Kernel::workspace bytes, one for each of the launches that may run at one time. Of any content; where the kernel keeps
-  // its workspace, zero before the first launch and as the last one left it from then on. One that was broken off leaves
-  // it to be zeroed again.
-  void* workspace = nullptr;
-
-  Types types() const { return {in_type, out_type}; }
-
-  bool empty() const { return rows == 0 || cols == 0; }
-};
 
 // How a kernel finds the maximum and the sum: the number of passes and what an addition order costs.
 enum class Algorithm { safe, online };
@@ -101,11 +52,26 @@ class List {
   int count_ = 0;
 };
 
+// What the fast kernels take.
+inline constexpr List<Types> kTypes = {{DataType::fp32, DataType::fp32},
+                                       {DataType::fp16, DataType::fp16},
+                                       {DataType::bf16, DataType::bf16},
+                                       {DataType::fp16, DataType::fp32},
+                                       {DataType::bf16, DataType::fp32}};
+
 // What the order of a kernel's additions costs: how many an element passes through at most, and how many partial sums are
 // rescaled on its way.
 struct Rounding {
   std::int64_t additions = 0, merges = 0;
 };
+
+class Kernel;
+// Who does the work, and how.
+struct Choice {
+  const Kernel* kernel = nullptr;
+  Plan plan = {};  // all 0 if it has none
+};
+std::string to_string(const Choice&);  // "V10 512x8+4s c2"
 
 // Everything about a kernel that has a default. SOFTMAX_KERNEL takes them by name: `.blocks = {32}`.
 struct Traits {
@@ -126,6 +92,7 @@ struct Traits {
   Rounding (*rounding)(const Problem&) = nullptr;       // in place of what `summation` says
   List<Plan> plans = {};                                // whose threads and vectors it has; none: it has no plans
   Plan (*plan)(const Problem&) = nullptr;               // what it does with this problem, Problem::plan respected
+  Choice (*choice)(const Problem&) = nullptr;           // of Auto, which leaves the work to another
 };
 
 class Kernel {
@@ -150,8 +117,10 @@ class Kernel {
   // output overlap; std::runtime_error if the machine refuses or sees a rule broken. Pointers are the machine's own.
   static constexpr std::int64_t kRowsPerLaunch = std::int64_t{1} << 30;
   void launch(const Problem&, std::int64_t rows_per_launch = kRowsPerLaunch) const;
+  void start(const Problem& p) const { launch_(p); }  // of a problem that launch() would take, without asking
   Traffic traffic(const Problem&) const;
-  Plan plan(const Problem&) const;  // all 0 if it has none
+  Plan plan(const Problem&) const;      // all 0 if it has none
+  Choice choice(const Problem&) const;  // of a problem that is supported: this kernel with its plan, or whom it leaves it to
   std::int64_t workspace(const Problem&) const;
 
  private:

@@ -96,6 +96,10 @@ std::string to_string(const Plan& p) {
   return p.blocks > 1 ? text + " c" + std::to_string(p.blocks) : text;
 }
 
+std::string to_string(const Choice& c) {
+  return c.kernel->label() + (c.plan == Plan() ? "" : " " + to_string(c.plan));
+}
+
 std::size_t bytes_per_element(DataType type) { return type == DataType::fp32 ? 4 : 2; }
 
 Kernel::Kernel(int version, std::string_view name, std::string_view idea, std::string_view file, Machine& (*machine)(),
@@ -154,12 +158,15 @@ void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
 }
 
 Traffic Kernel::traffic(const Problem& p) const {
+  const Traits& by = choice(p).kernel->traits();
   const std::int64_t elements = p.rows * p.cols;
-  return {traits_.reads * elements * std::int64_t(bytes_per_element(p.in_type)),
-          traits_.writes * elements * std::int64_t(bytes_per_element(p.out_type))};
+  return {by.reads * elements * std::int64_t(bytes_per_element(p.in_type)),
+          by.writes * elements * std::int64_t(bytes_per_element(p.out_type))};
 }
 
 Plan Kernel::plan(const Problem& p) const { return traits_.plan ? traits_.plan(p) : Plan(); }
+
+Choice Kernel::choice(const Problem& p) const { return traits_.choice ? traits_.choice(p) : Choice{this, plan(p)}; }
 
 std::int64_t Kernel::workspace(const Problem& p) const { return traits_.workspace ? traits_.workspace(p) : 0; }
 

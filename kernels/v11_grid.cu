@@ -70,10 +70,12 @@ int find(const Problem& p, Plan& found) {
     const long vectors = slice_vectors(p, have.threads, 1);
     for (int per_processor = 1024 / have.threads; per_processor > 0; --per_processor) {
       const long most = (device::limits().shared_per_block + 1024) / per_processor - 1024 - spare;
-      const long resident = long(per_processor) * device::limits().multiprocessors;
+      long resident = long(per_processor) * device::limits().multiprocessors;
+      if (p.max_blocks > 0 && p.max_blocks < resident) resident = p.max_blocks;
       long blocks = p.plan.blocks;
       if (blocks == 0) {
-        blocks = p.rows < resident ? resident / (p.rows + (p.rows == 0)) : 1;
+        const long rows = p.batch_invariant || p.rows == 0 ? 1 : p.rows;
+        blocks = rows < resident ? resident / rows : 1;
         const long useful = divide_up(vectors, 4 * have.threads),
                    room = have.vectors + most / (have.threads * vector_bytes(p.types()));
         if (blocks > useful) blocks = useful > 0 ? useful : 1;
@@ -97,6 +99,7 @@ Plan plan(const Problem& p) {
   return found;
 }
 std::string supports(const Problem& p) {
+  if (!p.spin) return "its blocks wait for each other";
   return plan(p).threads ? "" : "the row is too long for the card, or for the plan";
 }
 Rounding rounding(const Problem& p) {
@@ -110,7 +113,9 @@ void launch(const Problem& p) {
   const int i = find(p, by);
   const Instance kernel = instance<Of>(p.types(), i);
   device::Grid how = grid(p, by);
-  const long groups = device::resident_blocks(kernel, how) / by.blocks;
+  long resident = device::resident_blocks(kernel, how);
+  if (p.max_blocks > 0 && p.max_blocks < resident) resident = p.max_blocks;
+  const long groups = resident / by.blocks;
   how.blocks = unsigned((groups < p.rows ? groups : p.rows) * by.blocks);
   Args a = args_of(p, by);
   a.once = groups >= p.rows;

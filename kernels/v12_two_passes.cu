@@ -96,7 +96,8 @@ int find(const Problem& p, Plan& found) {
   for (int i = 0; i < kPlans.size(); ++i) {
     const Plan& have = kPlans[i];
     if (p.plan.threads == 0 ? i != kFirst : p.plan.threads != have.threads || p.plan.vectors != have.vectors) continue;
-    const long most = useful(p, have), blocks = p.rows < resident(have) ? resident(have) / (p.rows + (p.rows == 0)) : 1;
+    const long most = useful(p, have), rows = p.batch_invariant || p.rows == 0 ? 1 : p.rows;
+    const long blocks = rows < resident(have) ? resident(have) / rows : 1;
     found = {have.threads, have.vectors, 0, p.plan.blocks > 0 ? p.plan.blocks : int(blocks < most ? blocks : most)};
     return i;
   }

@@ -8,12 +8,6 @@ inline namespace SOFTMAX_BACKEND {
 
 using Instance = void (*)(Args);
 
-inline constexpr List<Types> kTypes = {{DataType::fp32, DataType::fp32},
-                                       {DataType::fp16, DataType::fp16},
-                                       {DataType::bf16, DataType::bf16},
-                                       {DataType::fp16, DataType::fp32},
-                                       {DataType::bf16, DataType::fp32}};
-
 // Calls `Of<In, Out>::at(i)` for the problem's types: the i-th instance.
 template <template <class, class> class Of>
 static Instance instance(Types t, int i) {

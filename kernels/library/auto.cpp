@@ -1,0 +1,92 @@
+// Auto: no kernel, but the one that table.csv says is the fastest for the problem.
+#include "kernels/kernel.hpp"
+#include "kernels/library/table.hpp"
+
+namespace softmax::device {
+inline namespace SOFTMAX_BACKEND {
+Machine& machine();
+}
+}  // namespace softmax::device
+
+namespace softmax {
+inline namespace SOFTMAX_BACKEND {
+namespace {
+
+// In the order of their cost where the table says nothing, or what it says is not for this machine.
+constexpr List<int> kVersions = {8, 9, 10, 11, 12};
+
+const Kernel* of(int version) {
+  static const Kernel* known[kVersions[kVersions.size() - 1] + 1];
+  if (version < 1 || version > kVersions[kVersions.size() - 1]) return nullptr;
+  if (!known[version])
+    for (const Kernel* k : kernels())
+      if (k->version() == version && &k->machine() == &device::machine()) known[version] = k;
+  return known[version];
+}
+bool takes(const Kernel* kernel, const Problem& p) {
+  return kernel && kernel->traits().plan && kernel->traits().supports(p).empty();
+}
+// The problem as it goes to the chosen kernel, or nobody.
+const Kernel* choose(Problem& p) {
+  const std::int64_t rows = p.batch_invariant ? INT64_MAX : p.rows;
+  for (const Rule& rule : table())
+    if (rule.fits(p.types(), rows, p.cols)) {
+      p.plan = rule.plan;
+      if (const Kernel* kernel = of(rule.version); takes(kernel, p)) return kernel;
+    }
+  p.plan = {};
+  for (const int version : kVersions)
+    if (const Kernel* kernel = of(version); takes(kernel, p)) return kernel;
+  return nullptr;
+}
+Choice choice(const Problem& p) {
+  Problem by = p;
+  const Kernel* const kernel = choose(by);
+  return {kernel, kernel ? kernel->plan(by) : Plan()};
+}
+Plan plan(const Problem& p) { return choice(p).plan; }
+std::string supports(const Problem& p) {
+  if (p.plan != Plan()) return "Auto picks the plan itself";
+  return choice(p).kernel ? "" : "no kernel takes it";
+}
+Rounding rounding(const Problem& p) {
+  Problem by = p;
+  return choose(by)->traits().rounding(by);
+}
+
+// What V11 keeps comes first, and no other kernel may touch it: the rest is V12's, of any content.
+std::int64_t kept(const Problem& p) { return of(11)->workspace(p); }
+std::int64_t workspace(const Problem& p) {
+  Problem by = p;
+  const Kernel* const kernel = choose(by);
+  if (!kernel || !kernel->traits().workspace) return 0;
+  return kept(by) + (kernel->traits().keeps_workspace ? 0 : kernel->workspace(by));
+}
+
+void launch(const Problem& p) {
+  Problem by = p;
+  const Kernel* const kernel = choose(by);
+  if (p.workspace && kernel->traits().workspace && !kernel->traits().keeps_workspace)
+    by.workspace = static_cast<char*>(p.workspace) + kept(p);
+  kernel->start(by);
+}
+
+const Kernel kAuto(0, "Auto", "the fastest of V8 to V12 by the table", __FILE__, &device::machine, launch,
+                   Traits{.blocks = {0},
+                          .exp = Exp::fast,
+                          .divide = Divide::reciprocal,
+                          .alignment = 2,
+                          .types = kTypes,
+                          .in_place = true,
+                          .temperature = true,
+                          .keeps_workspace = true,
+                          .supports = supports,
+                          .workspace = workspace,
+                          .rounding = rounding,
+                          .plan = plan,
+                          .choice = choice});
+[[maybe_unused]] const bool kRegistered = register_kernel(kAuto);
+
+}  // namespace
+}  // namespace SOFTMAX_BACKEND
+}  // namespace softmax
