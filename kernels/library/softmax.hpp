@@ -1,0 +1,47 @@
+#pragma once
+// The library: one call that starts the fastest softmax for a problem.
+//
+//   softmax::Problem p{.rows = n, .cols = c, .in_stride = c, .out_stride = c, .in = in, .out = out, .stream = stream};
+//   p.workspace = ...;            // softmax::workspace_bytes(p) of them, often 0; zeroed once
+//   softmax::forward(p);
+//
+// A call allocates no memory of the device and synchronises nothing, so a stream may be capturing it into a graph.
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "problem.hpp"
+
+namespace softmax {
+
+enum class Device {
+  best,  // the GPU if the library was built with CUDA, else the CPU device
+  gpu,
+  cpu,  // the CPU device, which checks every access and is slow
+};
+
+// The problem is wrong, or nothing here takes it: what() says which value, and what would be possible. Nothing was started.
+struct InvalidProblem : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+// There is no such device, or it refused, or an earlier launch broke it.
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Starts out = softmax(in / temperature) on p.stream. No rows or no columns are a success that starts nothing. Throws
+// InvalidProblem or DeviceError.
+void forward(const Problem& p, Device = Device::best);
+
+// Of Problem::workspace; independent of its pointers. No fewer rows of such a problem need more.
+std::int64_t workspace_bytes(const Problem& p, Device = Device::best);
+
+// What forward(p) starts: "V10 512x8+4s c2". README.md of the kernels says what V10 is, plans are problem.hpp's.
+std::string picked(const Problem& p, Device = Device::best);
+
+// Obeys the table of this file, as `tune` writes it, in place of the built-in one, which was measured on an H200. Not while
+// another thread calls. Throws std::runtime_error, which names the line.
+void load_table(const std::string& path);
+
+}  // namespace softmax
