@@ -37,8 +37,7 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   const long tiles = Part::tiles_of(a.cols, a.blocks);
   for (long tile = 0; tile < tiles; ++tile) {
     part.load_tile(x, a.cols, rank, a.blocks, tile, false);
-    const float max = part.max();
-    mine = merge(mine, {max, part.sum(max, scale)}, scale);
+    mine = part.reduce(mine, scale);
   }
   const MaxSum all = of_block<Threads>(mine, scale);
   if (threadIdx.x == 0) static_cast<std::uint64_t*>(a.workspace)[blockIdx.x] = as_word(all);

@@ -21,17 +21,25 @@ int block_of(int vectors) { return vectors == 1 ? kBlock<1> : vectors < 8 ? kBlo
 template <class In, class Out, int Lanes, int Vectors>
 __global__ void __launch_bounds__(kBlock<Vectors>) softmax_v8(Args a) {
   constexpr int kRows = kBlock<Vectors> / Lanes;
+  using Part = Slice<In, Out, Lanes, Vectors>;
   begin(a);
-  const long row = long(blockIdx.x) * kRows + threadIdx.x / Lanes;
-  const bool exists = row < a.rows;  // the lanes of one that does not still shuffle
-  const long r = exists ? row : 0;
+  const int row = int(blockIdx.x * kRows + threadIdx.x / Lanes);  // of a billion at most
+  const bool exists = row < a.rows;                                    // the lanes of one that does not still shuffle
+  const int r = exists ? row : 0, cols = exists ? int(a.cols) : 0;
   const In* x = static_cast<const In*>(a.in) + r * a.in_stride;
   Out* y = static_cast<Out*>(a.out) + r * a.out_stride;
   const float scale = scale_of(a, r);
-  Slice<In, Out, Lanes, Vectors> slice(int(threadIdx.x) % Lanes, nullptr, 0);
-  slice.load(x, exists ? a.cols : 0, 0, 1, false);
-  const float max = lanes_max<Lanes>(slice.max());
-  slice.store(y, {max, lanes_sum<Lanes>(slice.sum(max, scale))}, scale);
+  Part part(int(threadIdx.x % Lanes), nullptr, 0);
+  if (a.regular)
+    part.load_regular(x, cols / Part::kN);
+  else
+    part.load(x, cols, 0, 1, false);
+  const float max = lanes_max<Lanes>(part.max());
+  const MaxSum all = {max, lanes_sum<Lanes>(part.sum(max, scale))};
+  if (a.regular)
+    part.store_regular(y, all, scale);
+  else
+    part.store(y, all, scale);
 }
 
 constexpr List<Plan> kPlans = {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {16, 1}, {32, 1}, {32, 2}, {32, 4}, {32, 8}, {32, 16}};
@@ -68,15 +76,26 @@ Rounding rounding(const Problem& p) {
   return {by.vectors * 8 + 16 + 5, 0};
 }
 
+bool regular(const Problem& p) {
+  const int n = vector_elements(p.types());
+  const auto whole = [n](const void* at, long stride, DataType type) {
+    return reinterpret_cast<std::uintptr_t>(at) % std::uintptr_t(n * (type == DataType::fp32 ? 4 : 2)) == 0 &&
+           stride % n == 0;
+  };
+  return p.cols % n == 0 && whole(p.in, p.in_stride, p.in_type) && whole(p.out, p.out_stride, p.out_type);
+}
+
 void launch(const Problem& p) {
   const int i = index(p);
+  Args a = args_of(p, plan(p));
+  a.regular = regular(p);
   const int block = block_of(kPlans[i].vectors), rows = block / kPlans[i].threads;
   device::launch(instance<Of>(p.types(), i),
                  {.blocks = unsigned(divide_up(p.rows, rows)),
                   .threads = unsigned(block),
                   .stream = p.stream,
                   .overlap = p.overlap},
-                 args_of(p, plan(p)));
+                 a);
 }
 
 }  // namespace

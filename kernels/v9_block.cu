@@ -30,8 +30,7 @@ __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_
   const float scale = scale_of(a, row);
   Part part(int(threadIdx.x), staged, a.shared);
   part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1, a.once);
-  const float max = lanes_max<32>(part.max());
-  const MaxSum of_warp = {max, lanes_sum<32>(part.sum(max, scale))};
+  const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
   part.store(static_cast<Out*>(a.out) + row * a.out_stride, block_exchange<Threads>(of_warp, pairs, scale), scale);
 }
 

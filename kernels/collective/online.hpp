@@ -28,6 +28,11 @@ __device__ __forceinline__ MaxSum merge(MaxSum a, MaxSum b, float scale) {
   return {max, a.sum * shifted_exp(a.max, base, scale) + b.sum * shifted_exp(b.max, base, scale)};
 }
 
+// Of the same elements, for a maximum that is no smaller.
+__device__ __forceinline__ MaxSum rescaled(MaxSum x, float max, float scale) {
+  return {max, x.sum * shifted_exp(x.max, anchor(max), scale)};
+}
+
 // Over neighbouring lanes, `Lanes` of them, a power of two. All 32 lanes of the warp call; each gets its neighbours' result.
 template <int Lanes>
 __device__ __forceinline__ float lanes_max(float x) {

@@ -21,11 +21,12 @@ struct Args {
   int blocks;                 // that share a row
   bool once;                  // all of it is on chip at one time: what was read may leave the cache first
   bool overlap;               // the launch may have begun early
+  bool regular;               // rows begin at vectors, in and out, and have whole ones
   void* workspace;
 };
 inline Args args_of(const Problem& p, const Plan& plan) {
   return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature,
-          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   p.workspace};
+          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false,        p.workspace};
 }
 // First of all in a kernel. In every block it would cost a launch of many short ones a fifth.
 __device__ __forceinline__ void begin(const Args& a) {
@@ -62,6 +63,15 @@ class Slice {
     const long whole = place(row, cols), share = share_of(whole, parts);
     ask(row, min(whole, part * share), min(whole, part * share + share), part == 0, once);
   }
+  // Of a row that has nothing but whole vectors, `count` of them.
+  __device__ __forceinline__ void load_regular(const In* row, int count) {
+    count_ = count;
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      const int i = v * Threads + thread_;
+      vector_[v] = i < count ? collective::load<In, kN>(row + i * kN, false) : nothing<In, kN>();
+    }
+  }
   // Of a slice that is too long to keep, the tile that registers hold. The first tile of the first slice has the ends.
   static constexpr long kTile = long(Threads) * Vectors;
   __device__ __forceinline__ void load_tile(const In* row, long cols, int part, int parts, long tile, bool once) {
@@ -75,25 +85,14 @@ class Slice {
     return share > kTile ? (share + kTile - 1) / kTile : 1;
   }
 
-  // This thread's.
-  __device__ __forceinline__ float max() {
+  // This thread's, of registers alone. What is in memory once is calculated once.
+  __device__ __forceinline__ float max() const {
     float most = -INFINITY;
     if (ends_)
 #pragma unroll
       for (int e = 0; e < kEnds; ++e) most = fmaxf(most, end_[e]);
-    float x[kN];
 #pragma unroll
-    for (int v = 0; v < Vectors; ++v) {
-      unpack(vector_[v], x);
-#pragma unroll
-      for (int i = 0; i < kN; ++i) most = fmaxf(most, x[i]);
-    }
-    if (shared_ > 0) __pipeline_wait_prior(0);
-    for (int s = 0; s < shared_ && staged(s); ++s) {
-      unpack(staged_[s * Threads + thread_], x);
-#pragma unroll
-      for (int i = 0; i < kN; ++i) most = fmaxf(most, x[i]);
-    }
+    for (int v = 0; v < Vectors; ++v) most = fmaxf(most, vector_max(vector_[v]));
     return most;
   }
   __device__ __forceinline__ float sum(float max, float scale) {
@@ -105,14 +104,63 @@ class Slice {
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
       keep(vector_[v]);
-      sum += vector_sum(vector_[v], max, scale);
+      if constexpr (kKeep) {
+        unpack(vector_[v], kept_);
+#pragma unroll
+        for (int i = 0; i < kN; ++i) sum += kept_[i] = shifted_exp(kept_[i], max, scale);
+      } else {
+        sum += vector_sum(vector_[v], max, scale);
+      }
     }
-    for (int s = 0; s < shared_ && staged(s); ++s) sum += vector_sum(staged_[s * Threads + thread_], max, scale);
     return sum;
   }
-  // Additions that an element passes through in `sum`.
+  // This thread's (max, sum), and that of what came before. What has arrived is calculated while the rest is on its way.
+  __device__ __forceinline__ MaxSum reduce(MaxSum all, float scale) {
+#pragma unroll
+    for (int first = 0; first < Vectors; first += kGroup) {
+      float most = all.max;
+#pragma unroll
+      for (int v = first; v < first + kGroup && v < Vectors; ++v) most = fmaxf(most, vector_max(vector_[v]));
+      all = rescaled(all, most, scale);
+#pragma unroll
+      for (int v = first; v < first + kGroup && v < Vectors; ++v) {
+        keep(vector_[v]);
+        all.sum += vector_sum(vector_[v], anchor(most), scale);
+      }
+    }
+    if (ends_) {
+      float most = all.max;
+#pragma unroll
+      for (int e = 0; e < kEnds; ++e) most = fmaxf(most, end_[e]);
+      all = rescaled(all, most, scale);
+#pragma unroll
+      for (int e = 0; e < kEnds; ++e) all.sum += shifted_exp(end_[e], anchor(most), scale);
+    }
+    if (shared_ > 0)
+#pragma unroll
+      for (int batch = 0; batch < kBatches; ++batch) {
+        __pipeline_wait_prior(kBatches - 1 - batch);
+        float most = all.max;
+        for (int s = begin_of(batch); s < begin_of(batch + 1) && staged(s); ++s)
+          most = fmaxf(most, vector_max(staged_[s * Threads + thread_]));
+        all = rescaled(all, most, scale);
+        for (int s = begin_of(batch); s < begin_of(batch + 1) && staged(s); ++s)
+          all.sum += vector_sum(staged_[s * Threads + thread_], anchor(most), scale);
+      }
+    return all;
+  }
+  // What an element passes through in `reduce`.
   static constexpr long additions(int shared) { return kEnds + kN + Vectors + shared; }
 
+  // After load_regular and sum.
+  __device__ __forceinline__ void store_regular(Out* row, MaxSum all, float scale) {
+    const float max = anchor(all.max), factor = 1.0f / all.sum;
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      keep(vector_[v]);
+      put(row, v * Threads, vector_[v], max, factor, scale, 0, true);
+    }
+  }
   // Writes the softmax of the slice, whose row has this (max, sum). All threads of a warp call.
   __device__ __forceinline__ void store(Out* row, MaxSum all, float scale) {
     const float max = anchor(all.max), factor = 1.0f / all.sum;
@@ -157,10 +205,14 @@ class Slice {
       const int i = v * Threads + thread_;
       vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
     }
-    for (int s = 0; s < shared_; ++s)
-      if (const int i = (Vectors + s) * Threads + thread_; i < count_)
-        __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
-    if (shared_ > 0) __pipeline_commit();
+    if (shared_ > 0)
+#pragma unroll
+      for (int batch = 0; batch < kBatches; ++batch) {
+        for (int s = begin_of(batch); s < begin_of(batch + 1); ++s)
+          if (const int i = (Vectors + s) * Threads + thread_; i < count_)
+            __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
+        __pipeline_commit();
+      }
     if (ends_)
 #pragma unroll
       for (int e = 0; e < kEnds; ++e) {
@@ -168,6 +220,9 @@ class Slice {
         end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
       }
   }
+  // The vectors in shared memory come in batches, these in registers are looked at in groups.
+  static constexpr int kBatches = 4, kGroup = 16 / kN;
+  __device__ __forceinline__ int begin_of(int batch) const { return shared_ * batch / kBatches; }
   __device__ __forceinline__ bool staged(int s) const { return (Vectors + s) * Threads + thread_ < count_; }
   // The column of the thread's e-th end, or -1.
   __device__ __forceinline__ long end(int e) const {
@@ -182,6 +237,14 @@ class Slice {
       for (int w = 0; w < Vector::kWords; ++w) asm volatile("" : "+r"(v.word[w]));
 #endif
   }
+  __device__ __forceinline__ static float vector_max(const Vector& v) {
+    float x[kN];
+    unpack(v, x);
+    float most = x[0];
+#pragma unroll
+    for (int i = 1; i < kN; ++i) most = fmaxf(most, x[i]);
+    return most;
+  }
   __device__ __forceinline__ static float vector_sum(const Vector& v, float max, float scale) {
     float x[kN], sum = 0;
     unpack(v, x);
@@ -195,9 +258,9 @@ class Slice {
   __device__ __forceinline__ void put(Out* to, int first, const Vector& v, float max, float factor, float scale,
                                       int astray, bool aligned) {
     float y[kN];
-    unpack(v, y);
+    if constexpr (!kKeep) unpack(v, y);
 #pragma unroll
-    for (int i = 0; i < kN; ++i) y[i] = shifted_exp(y[i], max, scale) * factor;
+    for (int i = 0; i < kN; ++i) y[i] = (kKeep ? kept_[i] : shifted_exp(y[i], max, scale)) * factor;
     const Words mine = pack<Out, kN>(y);
     const int at = first + thread_;
     Out* const place = to + long(at) * kN;
@@ -240,6 +303,9 @@ class Slice {
   long cols_ = 0, first_ = 0;
   int count_ = 0, head_ = 0, tail_ = 0;
   bool ends_ = false;
+  // One vector's exps of `sum` wait in registers.
+  static constexpr bool kKeep = Threads <= 32 && Vectors == 1;
+  float kept_[kKeep ? kN : 1];
   Vector vector_[Vectors];
   float end_[kEnds];
 };
