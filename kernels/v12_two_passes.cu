@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   const int rank = int(blockIdx.x % unsigned(a.blocks));
   const float scale = scale_of(a, row);
   const In* const x = static_cast<const In*>(a.in) + row * a.in_stride;
-  Part part(int(threadIdx.x), nullptr, 0);
+  Part part(int(threadIdx.x));
   MaxSum mine = {-INFINITY, 0};
   const long tiles = Part::tiles_of(a.cols, a.blocks);
   for (long tile = 0; tile < tiles; ++tile) {
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   const float scale = scale_of(a, row);
   const In* const x = static_cast<const In*>(a.in) + row * a.in_stride;
   Out* const y = static_cast<Out*>(a.out) + row * a.out_stride;
-  Part part(int(threadIdx.x), nullptr, 0);
+  Part part(int(threadIdx.x));
   long tile = Part::tiles_of(a.cols, a.blocks) - 1;
   part.load_tile(x, a.cols, rank, a.blocks, tile, true);
   device::grid_dependency_wait();

@@ -18,38 +18,42 @@ constexpr int kBlock = Vectors == 1  ? 256
                                      : 32;
 int block_of(int vectors) { return vectors == 1 ? kBlock<1> : vectors < 8 ? kBlock<2> : kBlock<8>; }
 
-template <class In, class Out, int Lanes, int Vectors>
-__global__ void __launch_bounds__(kBlock<Vectors>) softmax_v8(Args a) {
+// Regular: rows begin at vectors, in and out, and have whole ones. Then registers are few enough for all the warps that a
+// multiprocessor can have.
+template <class In, class Out, int Lanes, int Vectors, bool Regular>
+__global__ void __launch_bounds__(kBlock<Vectors>, Regular&& Vectors == 1 ? 2048 / kBlock<Vectors> : 1)
+    softmax_v8(Args a) {
   constexpr int kRows = kBlock<Vectors> / Lanes;
   using Part = Slice<In, Out, Lanes, Vectors>;
   begin(a);
   const int row = int(blockIdx.x * kRows + threadIdx.x / Lanes);  // of a billion at most
-  const bool exists = row < a.rows;                                    // the lanes of one that does not still shuffle
+  const bool exists = row < a.rows;                               // the lanes of one that does not still shuffle
   const int r = exists ? row : 0, cols = exists ? int(a.cols) : 0;
   const In* x = static_cast<const In*>(a.in) + r * a.in_stride;
   Out* y = static_cast<Out*>(a.out) + r * a.out_stride;
   const float scale = scale_of(a, r);
-  Part part(int(threadIdx.x % Lanes), nullptr, 0);
-  if (a.regular)
+  Part part(int(threadIdx.x % Lanes));
+  if constexpr (Regular)
     part.load_regular(x, cols / Part::kN);
   else
     part.load(x, cols, 0, 1, false);
   const float max = lanes_max<Lanes>(part.max());
   const MaxSum all = {max, lanes_sum<Lanes>(part.sum(max, scale))};
-  if (a.regular)
+  if constexpr (Regular)
     part.store_regular(y, all, scale);
   else
     part.store(y, all, scale);
 }
 
-constexpr List<Plan> kPlans = {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {16, 1}, {32, 1}, {32, 2}, {32, 4}, {32, 8}, {32, 16}};
+#define INSTANCES(X) X(1, 1) X(2, 1) X(4, 1) X(8, 1) X(16, 1) X(32, 1) X(32, 2) X(32, 4) X(32, 8) X(32, 16)
+#define PLAN(lanes, vectors) Plan{lanes, vectors},
+#define REGULAR(lanes, vectors) softmax_v8<In, Out, lanes, vectors, true>,
+#define ANY(lanes, vectors) softmax_v8<In, Out, lanes, vectors, false>,
+constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
 template <class In, class Out>
-struct Of {
+struct Of {  // first all that are regular
   static Instance at(int i) {
-    static constexpr Instance all[] = {
-        softmax_v8<In, Out, 1, 1>,  softmax_v8<In, Out, 2, 1>,  softmax_v8<In, Out, 4, 1>,  softmax_v8<In, Out, 8, 1>,
-        softmax_v8<In, Out, 16, 1>, softmax_v8<In, Out, 32, 1>, softmax_v8<In, Out, 32, 2>, softmax_v8<In, Out, 32, 4>,
-        softmax_v8<In, Out, 32, 8>, softmax_v8<In, Out, 32, 16>};
+    static constexpr Instance all[] = {INSTANCES(REGULAR) INSTANCES(ANY)};
     return all[i];
   }
 };
@@ -87,15 +91,13 @@ bool regular(const Problem& p) {
 
 void launch(const Problem& p) {
   const int i = index(p);
-  Args a = args_of(p, plan(p));
-  a.regular = regular(p);
   const int block = block_of(kPlans[i].vectors), rows = block / kPlans[i].threads;
-  device::launch(instance<Of>(p.types(), i),
+  device::launch(instance<Of>(p.types(), regular(p) ? i : kPlans.size() + i),
                  {.blocks = unsigned(divide_up(p.rows, rows)),
                   .threads = unsigned(block),
                   .stream = p.stream,
                   .overlap = p.overlap},
-                 a);
+                 args_of(p, plan(p)));
 }
 
 }  // namespace
