@@ -21,12 +21,11 @@ struct Args {
   int blocks;                 // that share a row
   bool once;                  // all of it is on chip at one time: what was read may leave the cache first
   bool overlap;               // the launch may have begun early
-  bool regular;               // rows begin at vectors, in and out, and have whole ones
   void* workspace;
 };
 inline Args args_of(const Problem& p, const Plan& plan) {
   return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature,
-          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false,        p.workspace};
+          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   p.workspace};
 }
 // First of all in a kernel. In every block it would cost a launch of many short ones a fifth.
 __device__ __forceinline__ void begin(const Args& a) {
