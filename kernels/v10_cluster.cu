@@ -17,7 +17,6 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
   using Part = Slice<In, Out, Threads, Vectors>;
   using Exchange = ClusterExchange<Threads>;
   SHARED_DYNAMIC(staged, typename Part::Vector);
-  SHARED(stage, typename Part::Stage);
   SHARED(pairs, std::uint64_t[Exchange::kWarps * Exchange::kBlocks]);
   SHARED(arrived, device::Mbarrier);
   Exchange exchange{pairs, &arrived};
@@ -25,7 +24,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
   begin(a);
   const long row = blockIdx.x / unsigned(a.blocks);
   const float scale = scale_of(a, row);
-  Part part(int(threadIdx.x), staged, &stage, a.shared);
+  Part part(int(threadIdx.x), staged, a.shared);
   part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks,
             a.once);
   const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);

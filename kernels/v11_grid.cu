@@ -16,22 +16,18 @@ template <class In, class Out, int Threads, int Vectors>
 __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
   using Part = Slice<In, Out, Threads, Vectors>;
   SHARED_DYNAMIC(staged, typename Part::Vector);
-  SHARED(stage, typename Part::Stage);
-  SHARED(pairs, std::uint64_t[32]);
+  SHARED(pairs, std::uint64_t[64]);
   SHARED(round, unsigned);
-  SHARED(result, std::uint64_t);
   begin(a);
   const int group = int(blockIdx.x) / a.blocks, groups = int(gridDim.x) / a.blocks, rank = int(blockIdx.x) % a.blocks;
-  GridExchange<Threads> exchange{
-      static_cast<GridWorkspace*>(a.workspace), pairs, &round, &result, group, rank, a.blocks};
+  GridExchange<Threads> exchange{static_cast<GridWorkspace*>(a.workspace), pairs, &round, group, rank, a.blocks};
   exchange.begin();
-  Part part(int(threadIdx.x), staged, &stage, a.shared);
   for (long row = group; row < a.rows; row += groups) {
     const float scale = scale_of(a, row);
+    Part part(int(threadIdx.x), staged, a.shared);
     part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, rank, a.blocks, a.once);
     const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
     part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, scale), scale);
-    part.release();
   }
   exchange.end(unsigned(divide_up(a.rows, groups)));
 }

@@ -24,12 +24,11 @@ template <class In, class Out, int Threads, int Vectors>
 __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_v9(Args a) {
   using Part = Slice<In, Out, Threads, Vectors>;
   SHARED_DYNAMIC(staged, typename Part::Vector);
-  SHARED(stage, typename Part::Stage);
   SHARED(pairs, std::uint64_t[32]);
   begin(a);
   const long row = blockIdx.x;
   const float scale = scale_of(a, row);
-  Part part(int(threadIdx.x), staged, &stage, a.shared);
+  Part part(int(threadIdx.x), staged, a.shared);
   part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1, a.once);
   const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
   part.store(static_cast<Out*>(a.out) + row * a.out_stride, block_exchange<Threads>(of_warp, pairs, scale), scale);

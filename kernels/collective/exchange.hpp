@@ -86,9 +86,8 @@ struct GridWorkspace {
 template <int Threads>
 struct GridExchange {
   GridWorkspace* global;
-  std::uint64_t* pairs;   // shared memory: a place for each warp
-  unsigned* shared;       // shared memory: a word
-  std::uint64_t* result;  // shared memory
+  std::uint64_t* pairs;  // shared memory: two places for each warp
+  unsigned* shared;      // shared memory: a word
   int group, rank, blocks;
   unsigned first = 0, round = 0;
 
@@ -100,14 +99,14 @@ struct GridExchange {
     if (threadIdx.x == 0) *shared = first;
     const MaxSum mine = block_exchange<Threads>(of_warp, pairs, scale);
     const unsigned now = *shared + ++round;
-    if (threadIdx.x < 32) {
-      const int lane = int(threadIdx.x);
-      uint4* const told = global->told + now % 2 + 2 * group * blocks;
-      if (lane == 0)
-        device::store_relaxed(told + 2 * rank,
-                              make_uint4(now, 0, __float_as_uint(mine.max), __float_as_uint(mine.sum)));
-      MaxSum some = {-INFINITY, 0};
-      for (int other = lane; other < blocks; other += 32) {
+    uint4* const told = global->told + now % 2 + 2 * group * blocks;
+    if (threadIdx.x == 0)
+      device::store_relaxed(told + 2 * rank, make_uint4(now, 0, __float_as_uint(mine.max), __float_as_uint(mine.sum)));
+    // A thread for each block: one that asked for several in turn would wait a round trip for each.
+    const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    MaxSum some = {-INFINITY, 0};
+    if (warp * 32 < blocks) {
+      for (int other = thread; other < blocks; other += Threads) {
         uint4 word = device::load_relaxed(told + 2 * other);
         while (word.x != now) {
           device::spin();
@@ -116,10 +115,10 @@ struct GridExchange {
         some = merge(some, {__uint_as_float(word.z), __uint_as_float(word.w)}, scale);
       }
       some = lanes_merge<32>(some, scale);
-      if (lane == 0) *result = as_word(some);
     }
+    if (lane == 0) pairs[Threads / 32 + warp] = as_word(some);
     __syncthreads();
-    return as_pair(*result);
+    return warp_merge<32>(pairs + Threads / 32, Threads / 32, lane, scale);
   }
   // `rounds`: at least as many as any block went through.
   __device__ __forceinline__ void end(unsigned rounds) {

@@ -36,6 +36,13 @@ __device__ __forceinline__ MaxSum rescaled(MaxSum x, float max, float scale) {
 // Over neighbouring lanes, `Lanes` of them, a power of two. All 32 lanes of the warp call; each gets its neighbours' result.
 template <int Lanes>
 __device__ __forceinline__ float lanes_max(float x) {
+  if constexpr (Lanes == 32) {
+    // A whole warp's integers have an instruction. As such, with all but the sign of negative ones turned, floats are in
+    // the same order, and a NaN is at an end.
+    const int bits = __float_as_int(x), key = bits ^ (bits >> 31 & 0x7fffffff);
+    const int most = __reduce_max_sync(kAll, key);
+    return __int_as_float(most ^ (most >> 31 & 0x7fffffff));
+  }
 #pragma unroll
   for (int step = Lanes / 2; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(kAll, x, step));
   return x;

@@ -43,25 +43,14 @@ template <class In, class Out, int Threads, int Vectors>
 class Slice {
  public:
   static constexpr int kN = 16 / int(sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out));  // elements of a vector
-  // Blocks copy multiples of 16 bytes. Many threads begin at a line of the cache, few at the next vector.
-  static constexpr int kUnit = Threads >= 64 ? 16 / int(sizeof(In)) : kN;
-  static constexpr int kAlign = Threads >= 128 ? 128 / int(sizeof(In)) : kUnit;
-  static constexpr int kEnds = (kAlign + kUnit - 2 + Threads - 1) / Threads;  // of a thread
+  // Many threads begin at a line of the cache, few at the next vector.
+  static constexpr int kAlign = Threads >= 128 ? 128 / int(sizeof(In)) : kN;
+  static constexpr int kEnds = (kAlign + kN - 2 + Threads - 1) / Threads;  // of a thread
   using Vector = Pack<In, kN>;
 
-  // What does not fit registers: `shared` vectors of a thread, in shared memory, where they come in batches.
-  static constexpr int kBatches = 4;
-  struct Stage {
-    device::Mbarrier arrived[kBatches];
-  };
-
-  // `staged` has room for `shared * Threads` vectors. With any, all threads of the block are the slice's.
-  __device__ __forceinline__ Slice(int thread, Vector* staged = nullptr, Stage* stage = nullptr, int shared = 0)
-      : thread_(thread), shared_(shared), staged_(staged), stage_(stage) {
-    if (!kBulk || shared == 0 || thread != 0) return;
-    for (device::Mbarrier& arrived : stage_->arrived) device::mbarrier_init(&arrived, 1);
-    device::mbarrier_fence_init();
-  }
+  // `staged` is shared memory for `shared * Threads` vectors of the input's.
+  __device__ __forceinline__ Slice(int thread, Vector* staged = nullptr, int shared = 0)
+      : thread_(thread), shared_(shared), staged_(staged) {}
 
   // Vectors of each of `parts` slices of a row that has `whole`: whole lines of the cache, the last slices may have fewer.
   static __host__ __device__ __forceinline__ long share_of(long whole, int parts) {
@@ -129,12 +118,15 @@ class Slice {
   __device__ __forceinline__ MaxSum reduce(MaxSum all, float scale) {
 #pragma unroll
     for (int first = 0; first < Vectors; first += kGroup) {
-      constexpr int kMost = Vectors < kGroup ? Vectors : kGroup;
-      Vector some[kMost];
+      float most = all.max;
 #pragma unroll
-      for (int i = 0; i < kMost; ++i)
-        some[i] = first + i < Vectors ? vector_[first + i < Vectors ? first + i : 0] : nothing<In, kN>();
-      all = fold(all, some, scale);
+      for (int v = first; v < first + kGroup && v < Vectors; ++v) most = fmaxf(most, vector_max(vector_[v]));
+      all = rescaled(all, most, scale);
+#pragma unroll
+      for (int v = first; v < first + kGroup && v < Vectors; ++v) {
+        keep(vector_[v]);
+        all.sum += vector_sum(vector_[v], anchor(most), scale);
+      }
     }
     if (ends_) {
       float most = all.max;
@@ -144,23 +136,16 @@ class Slice {
 #pragma unroll
       for (int e = 0; e < kEnds; ++e) all.sum += shifted_exp(end_[e], anchor(most), scale);
     }
-    if constexpr (Threads >= 64)
-      if (shared_ > 0) {
-        __syncthreads();  // the mbarriers are there
-        const int mine = staged();
+    if (shared_ > 0)
 #pragma unroll
-        for (int batch = 0; batch < kBatches; ++batch) {
-          if (kBulk) device::mbarrier_wait(&stage_->arrived[batch], parity_);
-          const int last = min(mine, begin_of(batch + 1));
-          for (int s = begin_of(batch); s < last; s += kGroup) {
-            Vector some[kGroup];
-#pragma unroll
-            for (int i = 0; i < kGroup; ++i)
-              some[i] = s + i < last ? staged_[(s + i) * Threads + thread_] : nothing<In, kN>();
-            all = fold(all, some, scale);
-          }
-        }
-        parity_ ^= 1;
+      for (int batch = 0; batch < kBatches; ++batch) {
+        __pipeline_wait_prior(kBatches - 1 - batch);
+        float most = all.max;
+        for (int s = begin_of(batch); s < begin_of(batch + 1) && staged(s); ++s)
+          most = fmaxf(most, vector_max(staged_[s * Threads + thread_]));
+        all = rescaled(all, most, scale);
+        for (int s = begin_of(batch); s < begin_of(batch + 1) && staged(s); ++s)
+          all.sum += vector_sum(staged_[s * Threads + thread_], anchor(most), scale);
       }
     return all;
   }
@@ -191,15 +176,9 @@ class Slice {
       keep(vector_[v]);
       put(to, v * Threads, vector_[v], max, factor, scale, astray, aligned);
     }
-    for (int s = 0, mine = staged(); s < shared_ && (Vectors + s) * Threads < count_; ++s)
-      put(to, (Vectors + s) * Threads, s < mine ? staged_[s * Threads + thread_] : nothing<In, kN>(), max, factor,
+    for (int s = 0; s < shared_ && (Vectors + s) * Threads < count_; ++s)
+      put(to, (Vectors + s) * Threads, staged(s) ? staged_[s * Threads + thread_] : nothing<In, kN>(), max, factor,
           scale, astray, aligned);
-  }
-  // Before the next load, where there is one.
-  __device__ __forceinline__ void release() const {
-    if (!kBulk || shared_ == 0) return;
-    device::async_fence();
-    __syncthreads();
   }
 
  private:
@@ -210,7 +189,7 @@ class Slice {
   __device__ __forceinline__ long place(const In* row, long cols) {
     const int astray = int(reinterpret_cast<std::uintptr_t>(row) / sizeof(In) % kAlign);
     head_ = int(min(cols, long((kAlign - astray) % kAlign)));
-    const long whole = (cols - head_) / kUnit * (kUnit / kN);
+    const long whole = (cols - head_) / kN;
     cols_ = cols;
     tail_ = int(cols - head_ - whole * kN);
     return whole;
@@ -221,12 +200,19 @@ class Slice {
     count_ = int(last - first);
     ends_ = ends && head_ + tail_ > 0;
     const In* at = row + head_ + first_ * kN;
-    if (shared_ > 0) stage(at + kTile * kN);
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
       const int i = v * Threads + thread_;
       vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
     }
+    if (shared_ > 0)
+#pragma unroll
+      for (int batch = 0; batch < kBatches; ++batch) {
+        for (int s = begin_of(batch); s < begin_of(batch + 1); ++s)
+          if (const int i = (Vectors + s) * Threads + thread_; i < count_)
+            __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
+        __pipeline_commit();
+      }
     if (ends_)
 #pragma unroll
       for (int e = 0; e < kEnds; ++e) {
@@ -234,47 +220,10 @@ class Slice {
         end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
       }
   }
-  static constexpr int kGroup = 16 / kN;  // vectors that are looked at together
-#if SOFTMAX_BACKEND_CUDA && defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-  static constexpr bool kBulk = false;
-#else
-  static constexpr bool kBulk = true;
-#endif
+  // The vectors in shared memory come in batches, these in registers are looked at in groups.
+  static constexpr int kBatches = 4, kGroup = 16 / kN;
   __device__ __forceinline__ int begin_of(int batch) const { return shared_ * batch / kBatches; }
-  // This thread's vectors in shared memory.
-  __device__ __forceinline__ int staged() const {
-    const int rest = count_ - int(kTile) - thread_;
-    return rest > 0 ? int(unsigned(rest + Threads - 1) / Threads) : 0;
-  }
-  __device__ __forceinline__ void stage(const In* from) {
-    if constexpr (!kBulk) {
-      for (int s = 0, mine = staged(); s < mine; ++s)
-        staged_[s * Threads + thread_] = collective::load<In, kN>(from + (long(s) * Threads + thread_) * kN, false);
-    } else if (thread_ == 0) {
-      const int rest = count_ > int(kTile) ? count_ - int(kTile) : 0;
-#pragma unroll
-      for (int batch = 0; batch < kBatches; ++batch) {
-        const int first = min(rest, begin_of(batch) * Threads), last = min(rest, begin_of(batch + 1) * Threads);
-        const unsigned bytes = unsigned(last - first) * unsigned(sizeof(Vector));
-        device::mbarrier_expect(&stage_->arrived[batch], bytes);
-        if (bytes > 0) device::bulk_load(staged_ + first, from + long(first) * kN, bytes, &stage_->arrived[batch]);
-      }
-    }
-  }
-  // `all` and these vectors together.
-  template <int Count>
-  __device__ __forceinline__ static MaxSum fold(MaxSum all, Vector (&some)[Count], float scale) {
-    float most = all.max;
-#pragma unroll
-    for (int i = 0; i < Count; ++i) most = fmaxf(most, vector_max(some[i]));
-    all = rescaled(all, most, scale);
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      keep(some[i]);
-      all.sum += vector_sum(some[i], anchor(most), scale);
-    }
-    return all;
-  }
+  __device__ __forceinline__ bool staged(int s) const { return (Vectors + s) * Threads + thread_ < count_; }
   // The column of the thread's e-th end, or -1.
   __device__ __forceinline__ long end(int e) const {
     const int i = e * Threads + thread_;
@@ -351,8 +300,6 @@ class Slice {
 
   int thread_, shared_;
   Vector* staged_;
-  Stage* stage_;
-  unsigned parity_ = 0;
   long cols_ = 0, first_ = 0;
   int count_ = 0, head_ = 0, tail_ = 0;
   bool ends_ = false;
