@@ -47,7 +47,6 @@ struct Of {
   }
 };
 constexpr int kFirst = 1;  // 256 x 8
-constexpr int kMostBlocks = 4096;
 
 device::Grid grid(const Problem& p, const Plan& by) {
   return {.blocks = unsigned(by.blocks),
@@ -81,7 +80,7 @@ int find(const Problem& p, Plan& found) {
         if (blocks > useful) blocks = useful > 0 ? useful : 1;
         if (const long least = divide_up(vectors, room * have.threads); blocks < least) blocks = least;
       }
-      if (blocks > resident || blocks > kMostBlocks) continue;
+      if (blocks > resident || blocks > GridWorkspace::kBlocks) continue;
       const long rest = divide_up(slice_vectors(p, have.threads, int(blocks)), have.threads) - have.vectors;
       const long shared = rest > 0 ? rest : 0;
       if (shared * have.threads * vector_bytes(p.types()) > most) continue;
@@ -106,7 +105,7 @@ Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   return {by.vectors + by.shared + 8 + 2 + 10 + 5 + divide_up(by.blocks, 32), 3 + divide_up(by.blocks, 32)};
 }
-std::int64_t workspace(const Problem&) { return GridWorkspace::bytes(kMostBlocks); }
+std::int64_t workspace(const Problem&) { return GridWorkspace::kBytes; }
 
 void launch(const Problem& p) {
   Plan by;
