@@ -21,12 +21,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
   SHARED(arrived, device::Mbarrier);
   Exchange exchange{pairs, &arrived};
   exchange.begin(a.blocks);
-  begin(a);
   const long row = blockIdx.x / unsigned(a.blocks);
-  const float scale = scale_of(a, row);
   Part part(int(threadIdx.x), staged, a.shared);
-  part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks,
-            a.once);
+  part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks);
+  begin(a, part);
+  part.load(a.once);
+  const float scale = scale_of(a, row);
   const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
   part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, a.blocks, scale), scale);
 }

@@ -18,14 +18,19 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
   SHARED_DYNAMIC(staged, typename Part::Vector);
   SHARED(pairs, std::uint64_t[64]);
   SHARED(round, unsigned);
-  begin(a);
   const int group = int(blockIdx.x) / a.blocks, groups = int(gridDim.x) / a.blocks, rank = int(blockIdx.x) % a.blocks;
   GridExchange<Threads> exchange{static_cast<GridWorkspace*>(a.workspace), pairs, &round, group, rank, a.blocks};
+  Part part(int(threadIdx.x), staged, a.shared);
+  const auto take = [&](long row) {
+    part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, rank, a.blocks);
+  };
+  take(group);
+  begin(a, part);
   exchange.begin();
   for (long row = group; row < a.rows; row += groups) {
+    if (row != group) take(row);
+    part.load(a.once);
     const float scale = scale_of(a, row);
-    Part part(int(threadIdx.x), staged, a.shared);
-    part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, rank, a.blocks, a.once);
     const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
     part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, scale), scale);
   }
@@ -44,7 +49,6 @@ struct Of {
   }
 };
 constexpr int kFirst = 1;  // 256 x 8
-constexpr int kMostBlocks = 4096;
 
 device::Grid grid(const Problem& p, const Plan& by) {
   return {.blocks = unsigned(by.blocks),
@@ -78,7 +82,7 @@ int find(const Problem& p, Plan& found) {
         if (blocks > useful) blocks = useful > 0 ? useful : 1;
         if (const long least = divide_up(vectors, room * have.threads); blocks < least) blocks = least;
       }
-      if (blocks > resident || blocks > kMostBlocks) continue;
+      if (blocks > resident || blocks > GridWorkspace::kBlocks) continue;
       const long rest = divide_up(slice_vectors(p, have.threads, int(blocks)), have.threads) - have.vectors;
       const long shared = rest > 0 ? rest : 0;
       if (shared * have.threads * vector_bytes(p.types()) > most) continue;
@@ -103,7 +107,7 @@ Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   return {by.vectors + by.shared + 8 + 2 + 10 + 5 + divide_up(by.blocks, 32), 3 + divide_up(by.blocks, 32)};
 }
-std::int64_t workspace(const Problem&) { return GridWorkspace::bytes(kMostBlocks); }
+std::int64_t workspace(const Problem&) { return GridWorkspace::kBytes; }
 
 void launch(const Problem& p) {
   Plan by;

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   MaxSum mine = {-INFINITY, 0};
   const long tiles = Part::tiles_of(a.cols, a.blocks);
   for (long tile = 0; tile < tiles; ++tile) {
-    part.load_tile(x, a.cols, rank, a.blocks, tile, false);
+    part.take_tile(x, a.cols, rank, a.blocks, tile), part.load(false);
     mine = part.reduce(mine, scale);
   }
   const MaxSum all = of_block<Threads>(mine, scale);
@@ -55,14 +55,14 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   Out* const y = static_cast<Out*>(a.out) + row * a.out_stride;
   Part part(int(threadIdx.x));
   long tile = Part::tiles_of(a.cols, a.blocks) - 1;
-  part.load_tile(x, a.cols, rank, a.blocks, tile, true);
+  part.take_tile(x, a.cols, rank, a.blocks, tile), part.load(true);
   device::grid_dependency_wait();
   const std::uint64_t* const told = static_cast<const std::uint64_t*>(a.workspace) + row * a.blocks;
   MaxSum mine = {-INFINITY, 0};
   for (int i = int(threadIdx.x); i < a.blocks; i += Threads) mine = merge(mine, as_pair(told[i]), scale);
   const MaxSum all = of_block<Threads>(mine, scale);
   for (part.store(y, all, scale); --tile >= 0; part.store(y, all, scale))
-    part.load_tile(x, a.cols, rank, a.blocks, tile, true);
+    part.take_tile(x, a.cols, rank, a.blocks, tile), part.load(true);
 }
 
 #define INSTANCES(X) X(128, 8) X(256, 4) X(256, 8) X(512, 4)

@@ -25,11 +25,12 @@ __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_
   using Part = Slice<In, Out, Threads, Vectors>;
   SHARED_DYNAMIC(staged, typename Part::Vector);
   SHARED(pairs, std::uint64_t[32]);
-  begin(a);
   const long row = blockIdx.x;
-  const float scale = scale_of(a, row);
   Part part(int(threadIdx.x), staged, a.shared);
-  part.load(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1, a.once);
+  part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1);
+  begin(a, part);
+  part.load(a.once);
+  const float scale = scale_of(a, row);
   const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
   part.store(static_cast<Out*>(a.out) + row * a.out_stride, block_exchange<Threads>(of_warp, pairs, scale), scale);
 }

@@ -191,30 +191,39 @@ TEST_P(Examples, far_rows) {
   } catch (const OutOfMemory& e) {
     GTEST_SKIP() << e.what();
   }
-  std::vector<float> x(kCols), y(kCols);
-  auto fill = [&](std::int64_t r) {
-    for (std::size_t i = 0; i < kCols; ++i) x[i] = float((i * 7 + std::size_t(r) * 31) % 101) / 8;
-  };
-  for (std::int64_t r = 0; r < kRows; ++r) {
-    fill(r);
-    machine.upload(in->floats() + r * kStride, x.data(), kCols * sizeof(float));
-  }
-  for (int block : {kernel().traits().blocks[0], largest_block()}) {
-    Problem p{.rows = kRows,
-              .cols = kCols,
-              .in_stride = kStride,
-              .out_stride = kOut,
-              .in = in->data(),
-              .out = out->data(),
-              .block = block};
-    const Buffer workspace = zeroed_workspace(p);
-    p.workspace = workspace.data();
-    kernel().launch(p);
-    machine.synchronize();
+  for (const Types types : kernel().traits().types) {
+    const std::size_t in_width = bytes_per_element(types.in), out_width = bytes_per_element(types.out);
+    const auto row_of = [&](std::int64_t r) {
+      std::vector<float> x(kCols);
+      for (std::size_t i = 0; i < kCols; ++i) x[i] = float((i * 7 + std::size_t(r) * 31) % 101) / 8;  // any type's
+      return x;
+    };
+    std::vector<unsigned char> bytes(kCols * sizeof(float));
     for (std::int64_t r = 0; r < kRows; ++r) {
-      fill(r);
-      machine.download(y.data(), out->floats() + r * kOut, kCols * sizeof(float));
-      expect_row(x, y, block, {}, kRows);
+      const std::vector<float> x = row_of(r);
+      for (std::size_t i = 0; i < kCols; ++i) set_element(bytes.data(), i, types.in, x[i]);
+      in->upload(bytes.data(), kCols * in_width, std::size_t(r * kStride) * in_width);
+    }
+    for (int block : {kernel().traits().blocks[0], largest_block()}) {
+      Problem p{.rows = kRows,
+                .cols = kCols,
+                .in_stride = kStride,
+                .out_stride = kOut,
+                .in_type = types.in,
+                .out_type = types.out,
+                .in = in->data(),
+                .out = out->data(),
+                .block = block};
+      const Buffer workspace = zeroed_workspace(p);
+      p.workspace = workspace.data();
+      kernel().launch(p);
+      machine.synchronize();
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        out->download(bytes.data(), kCols * out_width, std::size_t(r * kOut) * out_width);
+        std::vector<float> y(kCols);
+        for (std::size_t i = 0; i < kCols; ++i) y[i] = element(bytes.data(), i, types.out);
+        expect_row(row_of(r), y, block, types, kRows);
+      }
     }
   }
 }

@@ -105,5 +105,14 @@ __device__ __forceinline__ void store(T* to, const unsigned (&word)[Pack<T, N>::
     *reinterpret_cast<unsigned*>(to) = word[0];
 }
 
+// The i-th of them.
+template <class T, int N>
+__device__ __forceinline__ void store_one(T* to, const Pack<T, N>& from, int i) {
+  if constexpr (sizeof(T) == 4)
+    *to = __uint_as_float(from.word[i]);
+  else
+    *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(from.word[i / 2] >> i % 2 * 16);
+}
+
 }  // namespace SOFTMAX_BACKEND
 }  // namespace softmax::collective

@@ -74,14 +74,16 @@ struct ClusterExchange {
 };
 
 // What the blocks of a grid tell each other through global memory: in one word of 16 bytes the pair and the round that it is
-// of, so no fence and no counter is between a block and its reader. A round's number is never used again: groups may have
-// another size in the next launch. Two places a block, taken in turn: who is a round ahead overwrites nothing unread.
+// of, so no fence and no counter is between a block and its reader. No place holds a round's number from before: groups may
+// have another size in the next launch. Two places a block, taken in turn: who is a round ahead overwrites nothing unread.
 struct GridWorkspace {
-  unsigned round, left;  // the first round of the next launch; blocks that are done with this one
+  unsigned round, left;  // the last round of the launch before; blocks that are done with this one
   unsigned pad[30];
   uint4 told[1];  // 2 * blocks
 
-  static std::int64_t bytes(std::int64_t blocks) { return 128 + 32 * blocks; }
+  static constexpr int kBlocks = 4096;           // at most
+  static constexpr unsigned kRounds = 1u << 31;  // from here on it begins anew, all zero: none comes round
+  static constexpr std::int64_t kBytes = 128 + 32 * kBlocks;
 };
 template <int Threads>
 struct GridExchange {
@@ -120,10 +122,20 @@ struct GridExchange {
     __syncthreads();
     return warp_merge<32>(pairs + Threads / 32, Threads / 32, lane, scale);
   }
-  // `rounds`: at least as many as any block went through.
+  // `rounds`: at least as many as any block went through, below 2^31. What all have told must lie there before it is zeroed.
   __device__ __forceinline__ void end(unsigned rounds) {
     if (threadIdx.x != 0) return;
-    if (atomicInc(&global->left, gridDim.x - 1) == gridDim.x - 1) device::store_relaxed(&global->round, first + rounds);
+    unsigned last = first + rounds;
+    const bool anew = last >= GridWorkspace::kRounds;
+    if (anew) __threadfence();
+    if (atomicInc(&global->left, gridDim.x - 1) != gridDim.x - 1) return;
+    if (anew) {
+      __threadfence();
+      for (int i = 0; i < 2 * GridWorkspace::kBlocks; ++i)
+        device::store_relaxed(global->told + i, make_uint4(0, 0, 0, 0));
+      last = 0;
+    }
+    device::store_relaxed(&global->round, last);
   }
 };
 

@@ -21,16 +21,25 @@ struct Args {
   int blocks;                 // that share a row
   bool once;                  // all of it is on chip at one time: what was read may leave the cache first
   bool overlap;               // the launch may have begun early
+  bool early;                 // and finds room beside the one ahead of it
   void* workspace;
 };
 inline Args args_of(const Problem& p, const Plan& plan) {
   return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature,
-          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   p.workspace};
+          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false, p.workspace};
 }
-// First of all in a kernel. In every block it would cost a launch of many short ones a fifth.
+// Before the first access. In every block it would cost a launch of many short ones a fifth.
 __device__ __forceinline__ void begin(const Args& a) {
   if (!a.overlap) return;
   device::grid_dependency_launch();
+  device::grid_dependency_wait();
+}
+// What the launch ahead has not written yet it will write into L2, where the input may come beforehand.
+template <class Part>
+__device__ __forceinline__ void begin(const Args& a, const Part& part) {
+  if (!a.overlap) return;
+  device::grid_dependency_launch();
+  if (a.early) part.prefetch();
   device::grid_dependency_wait();
 }
 __device__ __forceinline__ float scale_of(const Args& a, long row) {
@@ -55,13 +64,16 @@ class Slice {
   // Vectors of each of `parts` slices of a row that has `whole`: whole lines of the cache, the last slices may have fewer.
   static __host__ __device__ __forceinline__ long share_of(long whole, int parts) {
     constexpr long kLine = kAlign / kN;
-    return parts == 1 ? whole : ((whole + kLine - 1) / kLine + parts - 1) / parts * kLine;
+    if (parts == 1) return whole;
+    const long lines = (whole + kLine - 1) / kLine + parts - 1;
+    // A division of 64 bits takes a hundred instructions, and the loads wait for it.
+    return (lines >> 32 ? lines / parts : unsigned(lines) / unsigned(parts)) * kLine;
   }
 
-  // Asks for slice `part` of `parts`; the first has the ends. A row of no columns is nothing.
-  __device__ __forceinline__ void load(const In* row, long cols, int part, int parts, bool once) {
+  // Takes slice `part` of `parts`; the first has the ends. A row of no columns is nothing.
+  __device__ __forceinline__ void take(const In* row, long cols, int part, int parts) {
     const long whole = place(row, cols), share = share_of(whole, parts);
-    ask(row, min(whole, part * share), min(whole, part * share + share), part == 0, once);
+    take(row, min(whole, part * share), min(whole, part * share + share), part == 0);
   }
   // Of a row that has nothing but whole vectors, `count` of them.
   __device__ __forceinline__ void load_regular(const In* row, int count) {
@@ -74,15 +86,46 @@ class Slice {
   }
   // Of a slice that is too long to keep, the tile that registers hold. The first tile of the first slice has the ends.
   static constexpr long kTile = long(Threads) * Vectors;
-  __device__ __forceinline__ void load_tile(const In* row, long cols, int part, int parts, long tile, bool once) {
+  __device__ __forceinline__ void take_tile(const In* row, long cols, int part, int parts, long tile) {
     const long whole = place(row, cols), share = share_of(whole, parts), from = part * share + tile * kTile;
     const long last = min(whole, part * share + share);
-    ask(row, min(last, from), min(last, from + kTile), part == 0 && tile == 0, once);
+    take(row, min(last, from), min(last, from + kTile), part == 0 && tile == 0);
   }
   // Tiles of the longest slice wherever the row begins, at least one.
   static __host__ __device__ __forceinline__ long tiles_of(long cols, int parts) {
     const long share = share_of(cols / kN, parts);
     return share > kTile ? (share + kTile - 1) / kTile : 1;
+  }
+
+  // Asks for what was taken.
+  __device__ __forceinline__ void load(bool once) {
+    const In* const at = vectors() + thread_ * kN;
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v)
+      vector_[v] =
+          v * Threads + thread_ < count_ ? collective::load<In, kN>(at + v * Threads * kN, once) : nothing<In, kN>();
+    if (shared_ > 0) {
+      const int mine = staged();
+#pragma unroll
+      for (int batch = 0; batch < kBatches; ++batch) {
+        for (int s = begin_of(batch), last = min(mine, begin_of(batch + 1)); s < last; ++s)
+          __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + (kTile + long(s) * Threads) * kN,
+                                  sizeof(Vector));
+        __pipeline_commit();
+      }
+    }
+    if (ends_)
+#pragma unroll
+      for (int e = 0; e < kEnds; ++e) {
+        const long column = end(e);
+        end_[e] = column >= 0 ? to_float(row_[column]) : -INFINITY;
+      }
+  }
+  // Lets L2 ask for it.
+  __device__ __forceinline__ void prefetch() const {
+    if constexpr (Threads >= 128)
+      if (thread_ == 0 && count_ > 1)
+        device::bulk_prefetch(vectors(), unsigned(count_) * unsigned(sizeof(Vector)) / 16 * 16);
   }
 
   // This thread's, of registers alone. What is in memory once is calculated once.
@@ -117,17 +160,8 @@ class Slice {
   // This thread's (max, sum), and that of what came before. What has arrived is calculated while the rest is on its way.
   __device__ __forceinline__ MaxSum reduce(MaxSum all, float scale) {
 #pragma unroll
-    for (int first = 0; first < Vectors; first += kGroup) {
-      float most = all.max;
-#pragma unroll
-      for (int v = first; v < first + kGroup && v < Vectors; ++v) most = fmaxf(most, vector_max(vector_[v]));
-      all = rescaled(all, most, scale);
-#pragma unroll
-      for (int v = first; v < first + kGroup && v < Vectors; ++v) {
-        keep(vector_[v]);
-        all.sum += vector_sum(vector_[v], anchor(most), scale);
-      }
-    }
+    for (int first = 0; first < Vectors; first += kGroup)
+      all = fold<(Vectors < kGroup ? Vectors : kGroup)>(all, vector_ + first, scale);
     if (ends_) {
       float most = all.max;
 #pragma unroll
@@ -136,17 +170,20 @@ class Slice {
 #pragma unroll
       for (int e = 0; e < kEnds; ++e) all.sum += shifted_exp(end_[e], anchor(most), scale);
     }
-    if (shared_ > 0)
+    if (shared_ > 0) {
+      const int mine = staged();
 #pragma unroll
       for (int batch = 0; batch < kBatches; ++batch) {
         __pipeline_wait_prior(kBatches - 1 - batch);
-        float most = all.max;
-        for (int s = begin_of(batch); s < begin_of(batch + 1) && staged(s); ++s)
-          most = fmaxf(most, vector_max(staged_[s * Threads + thread_]));
-        all = rescaled(all, most, scale);
-        for (int s = begin_of(batch); s < begin_of(batch + 1) && staged(s); ++s)
-          all.sum += vector_sum(staged_[s * Threads + thread_], anchor(most), scale);
+        for (int s = begin_of(batch), last = min(mine, begin_of(batch + 1)); s < last; s += kStagedGroup) {
+          Vector some[kStagedGroup];
+#pragma unroll
+          for (int i = 0; i < kStagedGroup; ++i)
+            some[i] = s + i < last ? staged_[(s + i) * Threads + thread_] : nothing<In, kN>();
+          all = fold<kStagedGroup>(all, some, scale);
+        }
       }
+    }
     return all;
   }
   // What an element passes through in `reduce`.
@@ -158,7 +195,8 @@ class Slice {
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
       keep(vector_[v]);
-      put(row, v * Threads, vector_[v], max, factor, scale, 0, true);
+      const Words words = output(vector_[v], max, factor, scale);
+      if (v * Threads + thread_ < count_) collective::store<Out, kN>(row + (v * Threads + thread_) * kN, words.word);
     }
   }
   // Writes the softmax of the slice, whose row has this (max, sum). All threads of a warp call.
@@ -171,14 +209,29 @@ class Slice {
     Out* to = row + head_ + first_ * kN;
     const int astray = int(reinterpret_cast<std::uintptr_t>(to) / sizeof(Out) % kN);
     const bool aligned = Threads < 32 ? !__any_sync(kAll, astray != 0) : astray == 0;
+    const int mine = shared_ > 0 ? staged() : 0;
+    if (aligned) {
+      to += thread_ * kN;
 #pragma unroll
-    for (int v = 0; v < Vectors; ++v) {
-      keep(vector_[v]);
-      put(to, v * Threads, vector_[v], max, factor, scale, astray, aligned);
+      for (int v = 0; v < Vectors; ++v) {
+        keep(vector_[v]);
+        const Words words = output(vector_[v], max, factor, scale);
+        if (v * Threads + thread_ < count_) collective::store<Out, kN>(to + v * Threads * kN, words.word);
+      }
+      to += kTile * kN;
+#pragma unroll 2
+      for (int s = 0; s < mine; ++s, to += Threads * kN)
+        collective::store<Out, kN>(to, output(staged_[s * Threads + thread_], max, factor, scale).word);
+    } else {
+#pragma unroll
+      for (int v = 0; v < Vectors; ++v) {
+        keep(vector_[v]);
+        put(to, v * Threads, output(vector_[v], max, factor, scale), astray);
+      }
+      for (int s = 0; s < shared_ && (Vectors + s) * Threads < count_; ++s)
+        put(to, (Vectors + s) * Threads,
+            output(s < mine ? staged_[s * Threads + thread_] : nothing<In, kN>(), max, factor, scale), astray);
     }
-    for (int s = 0; s < shared_ && (Vectors + s) * Threads < count_; ++s)
-      put(to, (Vectors + s) * Threads, staged(s) ? staged_[s * Threads + thread_] : nothing<In, kN>(), max, factor,
-          scale, astray, aligned);
   }
 
  private:
@@ -194,36 +247,22 @@ class Slice {
     tail_ = int(cols - head_ - whole * kN);
     return whole;
   }
-  // Asks for the vectors from `first` up to `last`, and for the row's ends.
-  __device__ __forceinline__ void ask(const In* row, long first, long last, bool ends, bool once) {
+  // Takes the vectors from `first` up to `last`, and the row's ends.
+  __device__ __forceinline__ void take(const In* row, long first, long last, bool ends) {
+    row_ = row;
     first_ = first;
     count_ = int(last - first);
     ends_ = ends && head_ + tail_ > 0;
-    const In* at = row + head_ + first_ * kN;
-#pragma unroll
-    for (int v = 0; v < Vectors; ++v) {
-      const int i = v * Threads + thread_;
-      vector_[v] = i < count_ ? collective::load<In, kN>(at + long(i) * kN, once) : nothing<In, kN>();
-    }
-    if (shared_ > 0)
-#pragma unroll
-      for (int batch = 0; batch < kBatches; ++batch) {
-        for (int s = begin_of(batch); s < begin_of(batch + 1); ++s)
-          if (const int i = (Vectors + s) * Threads + thread_; i < count_)
-            __pipeline_memcpy_async(staged_ + s * Threads + thread_, at + long(i) * kN, sizeof(Vector));
-        __pipeline_commit();
-      }
-    if (ends_)
-#pragma unroll
-      for (int e = 0; e < kEnds; ++e) {
-        const long column = end(e);
-        end_[e] = column >= 0 ? to_float(row[column]) : -INFINITY;
-      }
   }
+  __device__ __forceinline__ const In* vectors() const { return row_ + head_ + first_ * kN; }
   // The vectors in shared memory come in batches, these in registers are looked at in groups.
-  static constexpr int kBatches = 4, kGroup = 16 / kN;
+  static constexpr int kBatches = 4, kGroup = 16 / kN, kStagedGroup = Vectors < 4 ? 1 : 2;
   __device__ __forceinline__ int begin_of(int batch) const { return shared_ * batch / kBatches; }
-  __device__ __forceinline__ bool staged(int s) const { return (Vectors + s) * Threads + thread_ < count_; }
+  // This thread's vectors there.
+  __device__ __forceinline__ int staged() const {
+    const int rest = count_ - int(kTile) - thread_;
+    return rest > 0 ? int(unsigned(rest + Threads - 1) / Threads) : 0;
+  }
   // The column of the thread's e-th end, or -1.
   __device__ __forceinline__ long end(int e) const {
     const int i = e * Threads + thread_;
@@ -253,21 +292,33 @@ class Slice {
     return sum;
   }
 
-  // Writes the vectors from `first` on, one a thread. Where the output is not aligned as the input is, each lane makes an
-  // aligned vector of its own and the next lane's elements; what has no neighbour goes one by one.
-  __device__ __forceinline__ void put(Out* to, int first, const Vector& v, float max, float factor, float scale,
-                                      int astray, bool aligned) {
+  // `all` and these vectors together.
+  template <int Count>
+  __device__ __forceinline__ static MaxSum fold(MaxSum all, Vector* some, float scale) {
+    float most = all.max;
+#pragma unroll
+    for (int i = 0; i < Count; ++i) most = fmaxf(most, vector_max(some[i]));
+    all = rescaled(all, most, scale);
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      keep(some[i]);
+      all.sum += vector_sum(some[i], anchor(most), scale);
+    }
+    return all;
+  }
+  __device__ __forceinline__ Words output(const Vector& v, float max, float factor, float scale) const {
     float y[kN];
     if constexpr (!kKeep) unpack(v, y);
 #pragma unroll
     for (int i = 0; i < kN; ++i) y[i] = (kKeep ? kept_[i] : shifted_exp(y[i], max, scale)) * factor;
-    const Words mine = pack<Out, kN>(y);
+    return pack<Out, kN>(y);
+  }
+
+  // Writes the vectors from `first` on, one a thread, where the output is not aligned as the input is: each lane makes an
+  // aligned vector of its own and the next lane's elements; what has no neighbour goes one by one.
+  __device__ __forceinline__ void put(Out* to, int first, const Words& mine, int astray) const {
     const int at = first + thread_;
     Out* const place = to + long(at) * kN;
-    if (aligned) {
-      if (at < count_) collective::store<Out, kN>(place, mine.word);
-      return;
-    }
     const int lane = thread_ % kLanes, skip = (kN - astray) % kN;  // elements before the first aligned place
     unsigned both[2 * Words::kWords];
 #pragma unroll
@@ -295,11 +346,12 @@ class Slice {
     }
 #pragma unroll
     for (int i = 0; i < kN; ++i)
-      if (skip != 0 && ((lane == 0 && i < skip) || (last && i >= skip))) from_float(y[i], place[i]);
+      if (skip != 0 && ((lane == 0 && i < skip) || (last && i >= skip))) store_one(place + i, mine, i);
   }
 
   int thread_, shared_;
   Vector* staged_;
+  const In* row_ = nullptr;
   long cols_ = 0, first_ = 0;
   int count_ = 0, head_ = 0, tail_ = 0;
   bool ends_ = false;

@@ -89,6 +89,12 @@ SOFTMAX_WORD void bulk_load(void* shared, const void* global, unsigned bytes, Mb
                  "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(in_shared_window(barrier))
                  : "memory");
 }
+// Asks for global memory to come into L2: multiples of 16 bytes at multiples of 16.
+SOFTMAX_WORD void bulk_prefetch(const void* global, unsigned bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(global)), "r"(bytes));
+#endif
+}
 // The copy engine sees what this thread stored, or read, before: between that and a bulk_load over it.
 SOFTMAX_WORD void async_fence() { SOFTMAX_HOPPER("fence.proxy.async.shared::cta;" ::: "memory"); }
 

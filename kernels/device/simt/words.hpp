@@ -318,6 +318,7 @@ SIMT_WORD void store_async(std::uint64_t* address, std::uint64_t value, Mbarrier
 SIMT_WORD void bulk_load(void* shared, const void* global, unsigned bytes, Mbarrier* barrier, simt::Where where = {}) {
   simt::bulk_load(shared, global, bytes, barrier, where);
 }
+SIMT_WORD void bulk_prefetch(const void*, unsigned) {}
 SIMT_WORD void async_fence() {}
 // One access each; volatile ones do not race with each other.
 SIMT_WORD void store_relaxed(uint4* address, uint4 value) {
