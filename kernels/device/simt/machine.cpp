@@ -74,6 +74,7 @@ Machine& machine() {
   static simt::CpuDevice device;
   return device;
 }
+int current() { return 0; }
 }  // namespace SOFTMAX_BACKEND
 
 }  // namespace softmax::device
