@@ -31,26 +31,30 @@ void refuses(F f, const std::string& naming) {
   check(said.find(naming) != std::string::npos, "'" + said + "' does not name '" + naming + "'");
 }
 
+// At the beginning of a line of the cache: the order of additions depends on where a row begins.
+struct alignas(128) Line {
+  std::uint32_t words[32];
+  bool operator==(const Line&) const = default;
+};
 // A matrix in the memory of the CPU device, which is the program's own.
 struct Matrix {
-  Matrix(DataType t, std::int64_t r, std::int64_t c) : type(t), rows(r), cols(c), bits(std::size_t(r * c)) {}
+  Matrix(DataType t, std::int64_t r, std::int64_t c) : type(t), rows(r), cols(c), lines(std::size_t(r * c) / 32 + 1) {}
   float get(std::int64_t i) const {
-    const std::uint32_t b = bits[std::size_t(i)];
-    return std::bit_cast<float>(type == DataType::fp32 ? b : (halves()[i] & 0xffffu) << 16);
+    return type == DataType::fp32 ? floats()[i] : std::bit_cast<float>(std::uint32_t(halves()[i]) << 16);
   }
   void set(std::int64_t i, float x) {
-    const auto b = std::bit_cast<std::uint32_t>(x);
     if (type == DataType::fp32)
-      bits[std::size_t(i)] = b;
+      floats()[i] = x;
     else
-      halves()[i] = std::uint16_t(b >> 16);
+      halves()[i] = std::uint16_t(std::bit_cast<std::uint32_t>(x) >> 16);  // of numbers that bf16 has
   }
-  const std::uint16_t* halves() const { return reinterpret_cast<const std::uint16_t*>(bits.data()); }
-  std::uint16_t* halves() { return reinterpret_cast<std::uint16_t*>(bits.data()); }
+  void* data() const { return const_cast<Line*>(lines.data()); }
+  float* floats() const { return static_cast<float*>(data()); }
+  std::uint16_t* halves() const { return static_cast<std::uint16_t*>(data()); }
 
   DataType type;
   std::int64_t rows, cols;
-  std::vector<std::uint32_t> bits;
+  std::vector<Line> lines;
 };
 Matrix input(DataType type, std::int64_t rows, std::int64_t cols, float times) {
   Matrix m(type, rows, cols);
@@ -65,8 +69,8 @@ void forward(const Matrix& in, Matrix& out, float temperature) {
             .out_stride = in.cols,
             .in_type = in.type,
             .out_type = out.type,
-            .in = in.bits.data(),
-            .out = out.bits.data(),
+            .in = in.data(),
+            .out = out.data(),
             .temperature = temperature};
   const std::int64_t bytes = softmax::workspace_bytes(p, Device::cpu);
   std::vector<std::max_align_t> workspace(std::size_t(bytes) / sizeof(std::max_align_t) + 1);
@@ -91,11 +95,11 @@ int main() {
         Matrix y(out, 2, cols), z(out, 2, cols);
         forward(x, y, 1);
         forward(twice, z, 2);
-        check(y.bits == z.bits, "a temperature of 2 is not half of everything");
+        check(y.lines == z.lines, "a temperature of 2 is not half of everything");
         if (in != out) continue;
         Matrix same = x;
         forward(same, same, 1);
-        check(same.bits == y.bits, "in place is not the same");
+        check(same.lines == y.lines, "in place is not the same");
       }
 
   float cell = 3;
