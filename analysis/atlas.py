@@ -110,7 +110,7 @@ def cells(rows):
     # A peer's math is its own affair, whatever its name says.
     theirs = {}
     for (dtype, _, mode, *shape), each in shapes.items():
-        peers = [r for r in each if math.isnan(r["number"]) and r["version"] != "copy"]
+        peers = [r for r in each if math.isnan(r["number"]) and r["version"] not in ("copy", "softmax-lab")]
         theirs.setdefault((dtype, mode, *shape), []).extend(peers)
     found = []
     for at, each in shapes.items():

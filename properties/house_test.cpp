@@ -165,7 +165,7 @@ TEST(House, links_lead_somewhere) {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   int found = 0;
   for (const char* document :
-       {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/COUNTERS.md",
+       {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/COUNTERS.md", "kernels/python/README.md",
         "results/README.md", "benchmarks/README.md", "benchmarks/studies/README.md", "analysis/data/README.md",
         "properties/faults/README.md", "kernels/library/README.md"}) {
     const std::string text = read(kRoot / document);

@@ -25,8 +25,8 @@ def softmax(x, out=None, temperature=None, *, batch_invariant=False, overlap=Fal
     of it in the stream ends; it waits for it before it reads x.
 
     A GPU is told on torch's current stream, and nothing waits; that stream may be capturing. There
-    is no gradient. Raises ValueError for what is wrong or impossible, RuntimeError for a device that
-    is absent or refuses.
+    is no gradient. Raises ValueError for what is wrong or impossible, RuntimeError for a device
+    that is absent or refuses.
     """
     torch = _torch_of(x)
     if torch is not None:
