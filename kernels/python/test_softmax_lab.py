@@ -27,7 +27,8 @@ def noise(*shape, dtype=np.float32):
 
 def agrees(y, expected, tolerance=None):
     tolerance = tolerance or TOLERANCE[y.dtype.type]
-    np.testing.assert_allclose(y.astype(np.float64), expected, rtol=tolerance, atol=2**-24)
+    least = 2**-24 if y.dtype == np.float16 else 0  # where float16 is subnormal
+    np.testing.assert_allclose(y.astype(np.float64), expected, rtol=tolerance, atol=least)
 
 
 class Capsule:
@@ -132,7 +133,7 @@ def test_the_bits_of_a_row_need_no_other_rows():
 def test_picked():
     kinds = {softmax_lab.picked(np.empty((1, c), np.float32))[:3] for c in (32, 4096, 1 << 22)}
     assert all(kind.startswith("V") for kind in kinds) and len(kinds) > 1
-    x = noise(1, 1 << 17)
+    x = noise(1, 1 << 21)
     assert softmax_lab.picked(x).startswith(("V11", "V12"))  # which need a workspace
     agrees(softmax(x), exact(x))
 

@@ -19,7 +19,8 @@ def noise(*shape, device="cuda", dtype=torch.float32):
 
 def agrees(y, x, temperature=1.0):
     expected = torch.softmax(x.double() / temperature, -1)
-    torch.testing.assert_close(y.double(), expected, rtol=TOLERANCE[y.dtype], atol=2**-24)
+    least = 2**-24 if y.dtype == torch.float16 else 0  # where float16 is subnormal
+    torch.testing.assert_close(y.double(), expected, rtol=TOLERANCE[y.dtype], atol=least)
 
 
 @on_each
