@@ -94,7 +94,7 @@ TEST(House, includes_follow_the_rules) {
 }
 
 TEST(House, stays_small) {
-  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 33000;
+  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 34300;
   std::size_t all = 0, cpu_device = 0;
   for (const char* folder : kFolders)
     for (const std::string& file : sources(folder)) {
@@ -165,9 +165,9 @@ TEST(House, links_lead_somewhere) {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   int found = 0;
   for (const char* document :
-       {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/COUNTERS.md", "kernels/python/README.md",
-        "results/README.md", "benchmarks/README.md", "benchmarks/studies/README.md", "analysis/data/README.md",
-        "properties/faults/README.md", "kernels/library/README.md"}) {
+       {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/COUNTERS.md",
+        "kernels/python/README.md", "results/README.md", "benchmarks/README.md", "benchmarks/studies/README.md",
+        "analysis/data/README.md", "properties/faults/README.md", "kernels/library/README.md"}) {
     const std::string text = read(kRoot / document);
     for (std::sregex_iterator i(text.begin(), text.end(), link), end; i != end; ++i) {
       ++found;

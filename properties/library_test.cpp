@@ -252,6 +252,25 @@ TEST(Library, a_rule_that_nobody_can_follow_passes_to_the_next) {
   EXPECT_EQ(picked(dense(2, 5000, {DataType::bf16, DataType::bf16}), kCpu).substr(0, 2), "V9") << "no rule at all";
 }
 
+TEST(Library, without_clusters_others_take_the_row) {
+  struct Ampere {
+    Ampere() { cpu_kernel("Auto").machine().compute_capability(80); }
+    ~Ampere() { cpu_kernel("Auto").machine().compute_capability(90); }
+  };
+  const auto pick = [](const Problem& p) {
+    const Ruled clusters("4,4,,,10,512,8,4\n");  // another table, or the thread would remember
+    return picked(p, kCpu).substr(0, 3);
+  };
+  Problem p = dense(2, 140000);
+  EXPECT_EQ(pick(p), "V10");
+  const Ampere ampere;
+  EXPECT_EQ(pick(dense(2, 5000)), "V9 ");
+  EXPECT_EQ(pick(p), "V11");
+  p.spin = false;
+  EXPECT_EQ(pick(p), "V12");
+  forward(Batch(2, some_row(140000), true).p, kCpu);
+}
+
 TEST(Library, picks_what_a_result_names) {
   Machine& machine = cpu_kernel("Auto").machine();
   const Kernel* const automatic[] = {&cpu_kernel("Auto")};

@@ -23,8 +23,8 @@ namespace {
 template <class Array>
 Array array(nb::handle from, const std::string& what) {
   if (Array to; nb::try_cast(from, to)) return to;
-  throw InvalidProblem(what + " is no array that can be " + (std::is_same_v<Array, nb::ndarray<>> ? "written" : "read") +
-                       " through DLPack");
+  throw InvalidProblem(what + " is no array that can be " +
+                       (std::is_same_v<Array, nb::ndarray<>> ? "written" : "read") + " through DLPack");
 }
 
 template <class Array>
