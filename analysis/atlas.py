@@ -107,10 +107,11 @@ def cells(rows):
     for row in middle(good):
         at = tuple(row[key] for key in ("dtype", "math", "mode", "N", "C"))
         shapes.setdefault(at, []).append(row)
-    # A peer's math is its own affair, whatever its name says.
+    # A peer's math is its own affair, whatever its name says. Our package is no peer.
     theirs = {}
     for (dtype, _, mode, *shape), each in shapes.items():
-        peers = [r for r in each if math.isnan(r["number"]) and r["version"] != "copy"]
+        peers = [r for r in each
+                 if math.isnan(r["number"]) and r["version"] not in ("copy", "softmax-lab")]
         theirs.setdefault((dtype, mode, *shape), []).extend(peers)
     found = []
     for at, each in shapes.items():

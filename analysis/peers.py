@@ -1,8 +1,8 @@
 """Measures other people's softmax on this machine's GPU, into the schema of results/README.md.
 
-The copy, PyTorch eager and compiled, a Triton kernel, and quack, Liger and FlashInfer where they
-are installed, by the method of ./bench: each in turn with the copy of the same bytes, verified
-before and after.
+The copy, PyTorch eager and compiled, a Triton kernel, and quack, Liger, FlashInfer and our own
+package softmax_lab where they are installed, by the method of ./bench: each in turn with the copy
+of the same bytes, verified before and after.
 
     peers.py --suite ladder --out results/<gpu>/<date>-<sha>/peers-ladder-ieee.json
     peers.py --shapes 8192x4096,64x128256 --impl torch,triton --dtype bf16 --mode graph --out x.json
@@ -30,7 +30,7 @@ except ImportError as error:
     sys.exit(f"peers: {error}; it wants a Python with torch, triton, pandas and numpy")
 
 ROOT = Path(__file__).resolve().parent.parent
-IMPLS = ("copy", "torch", "torch-compile", "triton", "quack", "liger", "flashinfer")
+IMPLS = ("copy", "torch", "torch-compile", "triton", "quack", "liger", "flashinfer", "softmax-lab")
 MODES = ("cold", "hot", "graph", "graph-hot")
 FLUSH = {"memset": "memset 2x L2", "read": "read 2x L2", "none": "none"}
 SEED = 1

@@ -227,8 +227,8 @@ class FakeGpu(Clock):
         self.opened.append((shape, dtype, slots))
 
     def load(self, impl):
-        if impl == "quack":
-            raise ImportError("No module named 'quack'")
+        if impl in ("quack", "softmax-lab"):
+            raise ImportError(f"No module named '{impl}'")
         return impl, f"idea of {impl}"
 
     def bind(self, launch, mode, nodes):
@@ -273,7 +273,7 @@ def run(tmp_path, *arguments, gpu=None):
 
 
 def test_a_run_writes_the_schema(tmp_path):
-    impls = ["--impl", "copy,torch,quack,liger"]
+    impls = ["--impl", "copy,torch,quack,liger,softmax-lab"]
     bad, data, log = run(tmp_path, "--shapes", "64x128256", "--mode", "graph", *impls)
     assert bad == 0
     context, rows = data["context"], data["benchmarks"]
@@ -291,8 +291,9 @@ def test_a_run_writes_the_schema(tmp_path):
     assert (row["sm_mhz"], row["throttled"], row["suspect"], row["noisy"]) == (1980, 0, 0, 0)
     assert rows[0]["label"].endswith("bytes: copy") and "max_ulp" not in rows[0]
     assert "left out: quack: not installed: No module named 'quack'" in log
+    assert "left out: softmax-lab: not installed: No module named 'softmax-lab'" in log
     assert "left out: liger at fp32 64 x 128256 graph: C is 65536 at most" in log
-    assert "[2/4] torch fp32 64 x 128256 graph: 120.00 us" in log
+    assert "[2/5] torch fp32 64 x 128256 graph: 120.00 us" in log
     taken = np.fromfile(tmp_path / "new" / "x.samples.f32", "<f4")
     for row in rows:
         mine, copies = taken[row["samples_at"] :][: 2 * row["n"]].reshape(2, -1)

@@ -23,6 +23,7 @@ PACKAGES = {
     "quack": "quack-kernels",
     "liger": "liger-kernel",
     "flashinfer": "flashinfer-python",
+    "softmax-lab": "softmax-lab",
 }
 IN_REGISTERS = 32768  # columns: 32 registers a thread of the largest block; twice that would spill
 
@@ -193,6 +194,10 @@ class Gpu:
             from liger_kernel.transformers.functional import liger_softmax
 
             return lambda x, y: liger_softmax(x), "Liger"
+        if name == "softmax-lab":
+            import softmax_lab
+
+            return softmax_lab.softmax, f"softmax_lab, {softmax_lab.picked(self.x[0])}"
         from flashinfer.sampling import softmax
 
         return lambda x, y: softmax(x), "FlashInfer, no temperature"

@@ -177,6 +177,7 @@ class Machine {
   virtual std::vector<std::string> counters_left_out() const { return {}; }  // by the last one, each with the reason
 
   virtual void schedule(Schedule) {}
+  virtual void compute_capability(int) {}  // that a simulated machine says it has; 90, which is 9.0, at first
   // A machine that can check does so unless told otherwise. Forgets what was counted. `count` and `check` agree on the
   // counters; only `check` reports accesses that break a rule, as the launch's std::runtime_error.
   virtual void watch(Watch) {}

@@ -118,7 +118,7 @@ Rounding rounding(const Problem& p) {
 std::int64_t workspace(const Problem& p) {
   const Plan by = plan(p);
   if (by.threads == 0) return 0;
-  if (p.plan.blocks > 0) return 8 * p.rows * by.blocks;
+  if (p.plan.blocks > 0 || p.batch_invariant) return 8 * p.rows * by.blocks;
   const long most = p.rows * useful(p, by), card = resident(by) > p.rows ? resident(by) : p.rows;
   return 8 * (most < card ? most : card);
 }

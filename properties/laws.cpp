@@ -328,7 +328,7 @@ std::string temperature(const Kernel& k, const Case& c) {
   auto exact = scaled;
   round_to(c.types.in, exact);
   if (exact != scaled) return {};  // beyond the type's range, or below
-  plain.plan = k.plan(problem_of(c));
+  if (!k.traits().choice) plain.plan = k.plan(problem_of(c));
   return difference(run(k, plain, scaled).y, y, c.cols, "by temperature");
 }
 

@@ -1,11 +1,15 @@
 // Auto: no kernel, but the one that table.csv says is the fastest for the problem.
+#include <algorithm>
+#include <map>
+
 #include "kernels/kernel.hpp"
 #include "kernels/library/table.hpp"
 
 namespace softmax::device {
 inline namespace SOFTMAX_BACKEND {
 Machine& machine();
-}
+int current();
+}  // namespace SOFTMAX_BACKEND
 }  // namespace softmax::device
 
 namespace softmax {
@@ -16,18 +20,20 @@ namespace {
 constexpr List<int> kVersions = {8, 9, 10, 11, 12};
 
 const Kernel* of(int version) {
-  static const Kernel* known[kVersions[kVersions.size() - 1] + 1];
-  if (version < 1 || version > kVersions[kVersions.size() - 1]) return nullptr;
-  if (!known[version])
+  static const std::map<int, const Kernel*> known = [] {
+    std::map<int, const Kernel*> all;
     for (const Kernel* k : kernels())
-      if (k->version() == version && &k->machine() == &device::machine()) known[version] = k;
-  return known[version];
+      if (&k->machine() == &device::machine()) all[k->version()] = k;
+    return all;
+  }();
+  const auto found = known.find(version);
+  return version < 1 || found == known.end() ? nullptr : found->second;
 }
 bool takes(const Kernel* kernel, const Problem& p) {
   return kernel && kernel->traits().plan && kernel->traits().supports(p).empty();
 }
 // The problem as it goes to the chosen kernel, or nobody.
-const Kernel* choose(Problem& p) {
+const Kernel* search(Problem& p) {
   const std::int64_t rows = p.batch_invariant ? INT64_MAX : p.rows;
   for (const Rule& rule : table())
     if (rule.fits(p.types(), rows, p.cols)) {
@@ -39,10 +45,36 @@ const Kernel* choose(Problem& p) {
     if (const Kernel* kernel = of(version); takes(kernel, p)) return kernel;
   return nullptr;
 }
+
+// All that a choice depends on.
+struct Asked {
+  Types types;
+  std::int64_t rows, cols;
+  int max_blocks;
+  bool spin, batch_invariant;
+  int device;
+  std::uint64_t table;
+  bool operator==(const Asked&) const = default;
+};
+// The same with the whole plan. Programs ask for the same again and again: each thread remembers its last one.
+const Kernel* choose(Problem& p) {
+  thread_local Asked last = {};
+  thread_local Choice known;
+  const Asked now = {p.types(),         p.rows, p.cols, p.max_blocks, p.spin, p.batch_invariant, device::current(),
+                     table_generation()};
+  if (last != now) {
+    Problem by = p;
+    const Kernel* const kernel = search(by);
+    known = {kernel, kernel ? kernel->plan(by) : Plan()};
+    last = now;
+  }
+  p.plan = known.plan;
+  return known.kernel;
+}
 Choice choice(const Problem& p) {
   Problem by = p;
   const Kernel* const kernel = choose(by);
-  return {kernel, kernel ? kernel->plan(by) : Plan()};
+  return {kernel, by.plan};
 }
 Plan plan(const Problem& p) { return choice(p).plan; }
 std::string supports(const Problem& p) {
@@ -56,11 +88,20 @@ Rounding rounding(const Problem& p) {
 
 // What V11 keeps comes first, and no other kernel may touch it: the rest is V12's, of any content.
 std::int64_t kept(const Problem& p) { return of(11)->workspace(p); }
+// Fewer rows may get another kernel; between two limits of the table the most rows need the most.
 std::int64_t workspace(const Problem& p) {
-  Problem by = p;
-  const Kernel* const kernel = choose(by);
-  if (!kernel || !kernel->traits().workspace) return 0;
-  return kept(by) + (kernel->traits().keeps_workspace ? 0 : kernel->workspace(by));
+  std::int64_t most = 0;
+  const auto ask = [&](std::int64_t rows) {
+    Problem by = p;
+    by.rows = rows;
+    const Kernel* const kernel = search(by);
+    if (!kernel || !kernel->traits().workspace) return;
+    most = std::max(most, kept(by) + (kernel->traits().keeps_workspace ? 0 : kernel->workspace(by)));
+  };
+  for (const Rule& rule : table())
+    if (rule.rows < p.rows && rule.fits(p.types(), rule.rows, p.cols)) ask(rule.rows);
+  ask(p.rows);
+  return most;
 }
 
 void launch(const Problem& p) {

@@ -5,7 +5,8 @@
 //   p.workspace = ...;            // softmax::workspace_bytes(p) of them, often 0; zeroed once
 //   softmax::forward(p);
 //
-// A call allocates no memory of the device and synchronises nothing, so a stream may be capturing it into a graph.
+// A call allocates no memory of the device and synchronises nothing, so a stream may be capturing it into a graph. Threads may
+// call at the same time, each with a workspace of its own. On a GPU all of it is of the thread's current one.
 
 #include <cstdint>
 #include <stdexcept>
@@ -25,23 +26,27 @@ enum class Device {
 struct InvalidProblem : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
-// There is no such device, or it refused, or an earlier launch broke it.
+// There is no such device, or it refused, or an earlier launch broke it; or SOFTMAX_TABLE names no table.
 struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Starts out = softmax(in / temperature) on p.stream. No rows or no columns are a success that starts nothing. Throws
-// InvalidProblem or DeviceError.
+// Starts out = softmax(in / temperature) on p.stream. No rows or no columns are a success that starts nothing. The library
+// chooses block and plan itself: leave these fields alone. Throws InvalidProblem or DeviceError, as all functions of a
+// Problem here.
 void forward(const Problem& p, Device = Device::best);
 
-// Of Problem::workspace; independent of its pointers. No fewer rows of such a problem need more.
+// Bytes of Problem::workspace, which begins at a multiple of 16; independent of all pointers. Enough for such a problem of
+// fewer rows too, so that one workspace serves every batch up to the largest.
 std::int64_t workspace_bytes(const Problem& p, Device = Device::best);
 
-// What forward(p) starts: "V10 512x8+4s c2". README.md of the kernels says what V10 is, plans are problem.hpp's.
+// What forward(p) starts: "V10 512x8+4s c2"; empty if it starts nothing. README.md of the kernels says what V10 is,
+// problem.hpp what a plan.
 std::string picked(const Problem& p, Device = Device::best);
 
-// Obeys the table of this file, as `tune` writes it, in place of the built-in one, which was measured on an H200. Not while
-// another thread calls. Throws std::runtime_error, which names the line.
+// Obeys the table of this file in place of the built-in one, which was measured on an H200. Not while another thread calls:
+// what the new table picks may need more workspace. Throws std::runtime_error, which names the file and the line; then the
+// old one stays in force.
 void load_table(const std::string& path);
 
 }  // namespace softmax

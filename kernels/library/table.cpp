@@ -17,17 +17,13 @@ constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
 Table load() {
   const char* const path = std::getenv("SOFTMAX_TABLE");
-  if (!path || !*path) return parse_table(kBuiltInTable, "the built-in table");
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) throw std::runtime_error("SOFTMAX_TABLE: cannot read " + std::string(path));
-  return parse_table(text.str(), path);
+  return path && *path ? read_table(path) : parse_table(kBuiltInTable, "the built-in table");
 }
 Table& in_force() {
   static Table one = load();
   return one;
 }
+std::uint64_t generation = 1;
 
 // `empty` where nothing is written and that has a meaning, else -1.
 std::int64_t number(std::string_view field, std::int64_t empty, std::int64_t least, std::int64_t most) {
@@ -47,9 +43,12 @@ Rule parse_rule(std::string_view line) {
     fields[i] = line.substr(0, comma);
     line.remove_prefix(i == 7 ? line.size() : comma + 1);
   }
+  for (const std::string_view width : {fields[0], fields[1]})
+    if (width != "2" && width != "4")
+      throw std::runtime_error("an element has 2 or 4 bytes, not '" + std::string(width) + "'");
   Rule rule;
-  rule.in_bytes = int(number(fields[0], -1, 2, 4));
-  rule.out_bytes = int(number(fields[1], -1, 2, 4));
+  rule.in_bytes = fields[0][0] - '0';
+  rule.out_bytes = fields[1][0] - '0';
   rule.rows = number(fields[2], kAny, 1, kAny);
   rule.cols = number(fields[3], kAny, 1, kAny);
   rule.version = int(number(fields[4], -1, 1, 1 << 20));
@@ -61,7 +60,8 @@ Rule parse_rule(std::string_view line) {
 }  // namespace
 
 bool Rule::fits(Types t, std::int64_t r, std::int64_t c) const {
-  return int(bytes_per_element(t.in)) == in_bytes && int(bytes_per_element(t.out)) == out_bytes && r <= rows && c <= cols;
+  return int(bytes_per_element(t.in)) == in_bytes && int(bytes_per_element(t.out)) == out_bytes && r <= rows &&
+         c <= cols;
 }
 
 Table parse_table(std::string_view text, const std::string& source) {
@@ -73,8 +73,10 @@ Table parse_table(std::string_view text, const std::string& source) {
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
     if (one.empty() || one[0] == '#') continue;
     try {
-      if (head) table.push_back(parse_rule(one));
-      else if (one != kHead) throw std::runtime_error("the first line must be " + std::string(kHead));
+      if (head)
+        table.push_back(parse_rule(one));
+      else if (one != kHead)
+        throw std::runtime_error("the first line must be " + std::string(kHead));
       head = true;
     } catch (const std::runtime_error& e) {
       throw std::runtime_error(source + ", line " + std::to_string(line) + ": " + e.what());
@@ -82,6 +84,14 @@ Table parse_table(std::string_view text, const std::string& source) {
   }
   if (!head) throw std::runtime_error(source + ": no line " + std::string(kHead));
   return table;
+}
+
+Table read_table(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) throw std::runtime_error("cannot read the table " + path);
+  return parse_table(text.str(), path);
 }
 
 std::string to_text(const Table& table) {
@@ -96,6 +106,10 @@ std::string to_text(const Table& table) {
 }
 
 const Table& table() { return in_force(); }
-void set_table(Table t) { in_force() = std::move(t); }
+void set_table(Table t) {
+  in_force() = std::move(t);
+  ++generation;
+}
+std::uint64_t table_generation() { return generation; }
 
 }  // namespace softmax

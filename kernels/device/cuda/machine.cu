@@ -6,8 +6,9 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 
 #include "kernels/device/cuda/counters.hpp"
 #include "kernels/device/cuda/driver.hpp"
@@ -84,7 +85,8 @@ __global__ void compare_bytes(const unsigned char* a, const unsigned char* b, st
 struct LastLaunch {
   const void* function = nullptr;
   Grid grid;
-} last;
+};
+thread_local LastLaunch last;
 
 std::string version(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
 
@@ -307,8 +309,10 @@ struct Config : cudaLaunchConfig_t {
       std::size_t shared = 0;
       bool large_cluster = false;
     };
-    static std::unordered_map<const void*, Granted> functions;
-    Granted& granted = functions[function];
+    static std::mutex mutex;
+    static std::map<std::pair<int, const void*>, Granted> functions;  // of each GPU
+    const std::lock_guard lock(mutex);
+    Granted& granted = functions[{current(), function}];
     if (grid.shared > granted.shared) {
       SOFTMAX_CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared)));
       granted.shared = grid.shared;
@@ -347,8 +351,10 @@ void launch(const void* function, const Grid& grid, void** arguments) {
 
 int resident_blocks(const void* function, const Grid& grid) {
   const int threads = int(grid.threads.x * grid.threads.y * grid.threads.z);
-  static std::map<std::tuple<const void*, int, std::size_t, unsigned>, int> known;
-  const auto [found, is_new] = known.try_emplace({function, threads, grid.shared, grid.cluster}, 0);
+  static std::mutex mutex;
+  static std::map<std::tuple<int, const void*, int, std::size_t, unsigned>, int> known;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.try_emplace({current(), function, threads, grid.shared, grid.cluster}, 0);
   if (!is_new) return found->second;
   try {
     Grid one = grid;
@@ -366,12 +372,27 @@ int resident_blocks(const void* function, const Grid& grid) {
   }
 }
 
+int current() {
+  int device = 0;
+  SOFTMAX_CUDA_CHECK(cudaGetDevice(&device));
+  return device;
+}
+
 const Limits& limits() {
-  using cuda::attribute;
-  static const Limits of_gpu = {.multiprocessors = attribute(cudaDevAttrMultiProcessorCount),
-                                .shared_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                                .compute_capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
-                                                      attribute(cudaDevAttrComputeCapabilityMinor)};
+  thread_local int device = -1;
+  thread_local Limits of_gpu;
+  if (const int now = current(); device != now) {
+    const auto attribute = [now](cudaDeviceAttr which) {
+      int value = 0;
+      SOFTMAX_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, now));
+      return value;
+    };
+    of_gpu = {.multiprocessors = attribute(cudaDevAttrMultiProcessorCount),
+              .shared_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+              .compute_capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                                    attribute(cudaDevAttrComputeCapabilityMinor)};
+    device = now;
+  }
   return of_gpu;
 }
 

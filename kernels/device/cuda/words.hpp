@@ -58,9 +58,10 @@ struct Limits {
   int multiprocessors, shared_per_block;  // shared_per_block: bytes that a block can ask for
   int compute_capability;                 // 90 is 9.0
 };
-const Limits& limits();
+const Limits& limits();  // of the current GPU; the reference is the calling thread's
 
 Machine& machine();
+int current();  // which GPU of the runtime's this thread works on
 
 }  // namespace SOFTMAX_BACKEND
 }  // namespace softmax::device

@@ -39,6 +39,8 @@ struct Limits {
   static constexpr std::size_t kStaticShared = 48 << 10, kShared = 227 << 10, kSharedPerProcessor = 228 << 10;
 };
 
+extern int compute_capability;  // that kernels are told; the device does what 9.0 does in any case
+
 struct Geometry {
   Index grid, block;
   std::size_t dynamic_shared = 0;  // bytes

@@ -59,6 +59,7 @@ class CpuDevice final : public HostMachine {
   }
   LaunchInfo last_launch() const override { return simt::last_launch(); }
   void schedule(Schedule s) override { set_schedule(s); }
+  void compute_capability(int c) override { simt::compute_capability = c; }
   void watch(Watch level) override { set_watch(level); }
   Profile profile() const override { return simt::profile(); }
   void within(const std::vector<Region>& regions, const std::function<void()>& work) override {
@@ -67,6 +68,8 @@ class CpuDevice final : public HostMachine {
 };
 
 }  // namespace
+
+int compute_capability = 90;
 }  // namespace simt
 
 inline namespace SOFTMAX_BACKEND {
@@ -74,6 +77,7 @@ Machine& machine() {
   static simt::CpuDevice device;
   return device;
 }
+int current() { return 0; }
 }  // namespace SOFTMAX_BACKEND
 
 }  // namespace softmax::device

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 
 namespace softmax::device::simt {
 namespace {
@@ -39,6 +40,8 @@ int number(Dwarf_Die* die, unsigned name) {
 }  // namespace
 
 SourceLine line_of(std::uintptr_t pc) {
+  static std::mutex one_at_a_time;  // of libdw
+  const std::lock_guard lock(one_at_a_time);
   --pc;  // into the call itself
   Dwfl_Module* const module = program() ? dwfl_addrmodule(program(), pc) : nullptr;
   Dwfl_Line* const row = module ? dwfl_module_getsrc(module, pc) : nullptr;

@@ -372,7 +372,7 @@ struct Limits {
   int multiprocessors, shared_per_block;  // shared_per_block: bytes that a block can ask for
   int compute_capability;                 // 90 is 9.0
 };
-SIMT_WORD Limits limits() { return {simt::Limits::kProcessors, int(simt::Limits::kShared), 90}; }
+SIMT_WORD Limits limits() { return {simt::Limits::kProcessors, int(simt::Limits::kShared), simt::compute_capability}; }
 
 Machine& machine();
 
