@@ -96,9 +96,7 @@ std::string to_string(const Plan& p) {
   return p.blocks > 1 ? text + " c" + std::to_string(p.blocks) : text;
 }
 
-std::string to_string(const Choice& c) {
-  return c.kernel->label() + (c.plan == Plan() ? "" : " " + to_string(c.plan));
-}
+std::string to_string(const Choice& c) { return c.kernel->label() + (c.plan == Plan() ? "" : " " + to_string(c.plan)); }
 
 std::size_t bytes_per_element(DataType type) { return type == DataType::fp32 ? 4 : 2; }
 
@@ -149,8 +147,10 @@ void Kernel::launch(const Problem& p, std::int64_t rows_per_launch) const {
     if (p.temperatures) slice.temperatures = p.temperatures + first;
     try {
       // Who checks must be told what the launch may touch; for others that would only cost allocations.
-      if (!machine().simulated()) launch_(slice);
-      else machine().within(regions(slice, workspace(p), traits_.keeps_workspace), [&] { launch_(slice); });
+      if (!machine().simulated())
+        launch_(slice);
+      else
+        machine().within(regions(slice, workspace(p), traits_.keeps_workspace), [&] { launch_(slice); });
     } catch (const OutOfMemory&) {
       throw;
     } catch (const std::runtime_error& e) {

@@ -389,8 +389,8 @@ const Limits& limits() {
     };
     of_gpu = {.multiprocessors = attribute(cudaDevAttrMultiProcessorCount),
               .shared_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-              .compute_capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
-                                    attribute(cudaDevAttrComputeCapabilityMinor)};
+              .compute_capability =
+                  10 * attribute(cudaDevAttrComputeCapabilityMajor) + attribute(cudaDevAttrComputeCapabilityMinor)};
     device = now;
   }
   return of_gpu;
