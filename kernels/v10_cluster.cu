@@ -95,6 +95,7 @@ void launch(const Problem& p) {
   const int i = find(p, by);
   Args a = args_of(p, by);
   a.once = p.rows * by.blocks <= 2 * device::limits().multiprocessors;
+  a.early = leaves_room(p.rows * by.blocks, by.threads);
   const long rows = (long(1) << 30) / by.blocks;  // of a launch
   for (long first = 0; first < p.rows; first += rows) {
     a.rows = p.rows - first < rows ? p.rows - first : rows;

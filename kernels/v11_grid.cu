@@ -120,6 +120,7 @@ void launch(const Problem& p) {
   how.blocks = unsigned((groups < p.rows ? groups : p.rows) * by.blocks);
   Args a = args_of(p, by);
   a.once = groups >= p.rows;
+  a.early = leaves_room(how.blocks.x, by.threads);
   device::launch(kernel, how, a);
 }
 

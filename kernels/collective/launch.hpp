@@ -18,6 +18,11 @@ static Instance instance(Types t, int i) {
   return t.in == DataType::fp16 ? Of<__half, __half>::at(i) : Of<__nv_bfloat16, __nv_bfloat16>::at(i);
 }
 
+// Whether the next launch finds registers beside one of so many blocks.
+inline bool leaves_room(long blocks, int threads) {
+  return 2 * blocks * threads <= 1024L * device::limits().multiprocessors;
+}
+
 __host__ __device__ __forceinline__ constexpr long divide_up(long a, long b) { return (a + b - 1) / b; }
 // Elements of a vector: 16 bytes of the wider type.
 inline int vector_elements(Types t) { return t.in == DataType::fp32 || t.out == DataType::fp32 ? 4 : 8; }
