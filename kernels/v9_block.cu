@@ -84,13 +84,15 @@ Rounding rounding(const Problem& p) {
 void launch(const Problem& p) {
   Plan by;
   const int i = find(p, by);
+  Args a = args_of(p, by);
+  a.early = leaves_room(p.rows, by.threads);
   device::launch(instance<Of>(p.types(), i),
                  {.blocks = unsigned(p.rows),
                   .threads = unsigned(by.threads),
                   .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
                   .stream = p.stream,
                   .overlap = p.overlap},
-                 args_of(p, by));
+                 a);
 }
 
 }  // namespace

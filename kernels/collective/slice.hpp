@@ -22,11 +22,13 @@ struct Args {
   bool once;                  // all of it is on chip at one time: what was read may leave the cache first
   bool overlap;               // the launch may have begun early
   bool early;                 // and finds room beside the one ahead of it
+  bool stagger;               // half of the groups of a grid begin later
   void* workspace;
 };
 inline Args args_of(const Problem& p, const Plan& plan) {
   return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature,
-          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false, p.workspace};
+          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false,        false,
+          p.workspace};
 }
 // Before the first access. In every block it would cost a launch of many short ones a fifth.
 __device__ __forceinline__ void begin(const Args& a) {
