@@ -43,7 +43,7 @@ std::vector<Point> few_rows() {
   return all;
 }
 
-// A line is "bf16,8192,50257,cold,...".
+// A line is "bf16,8192,50257,cold,...". Graphs without and with launches that overlap.
 std::vector<Point> goals() {
   const std::string path = SOFTMAX_SOURCE_DIR "/benchmarks/goals.csv";
   std::ifstream file(path);
@@ -54,8 +54,11 @@ std::vector<Point> goals() {
     std::string type, rows, cols, mode;
     for (std::string* cell : {&type, &rows, &cols, &mode}) std::getline(cells, *cell, ',');
     const DataType of = type == "bf16" ? DataType::bf16 : type == "fp16" ? DataType::fp16 : DataType::fp32;
-    all.push_back({{std::stoll(rows), std::stoll(cols), false, of, of}, mode == "graph" ? Mode::graph : Mode::cold});
-    all.back().only_plans = true;
+    Point point{{std::stoll(rows), std::stoll(cols), false, of, of}, mode == "graph" ? Mode::graph : Mode::cold};
+    point.only_plans = true;
+    all.push_back(point);
+    point.overlap = true;
+    if (point.mode == Mode::graph) all.push_back(point);
   }
   if (all.empty()) throw std::runtime_error(path + " holds no goal");
   return all;

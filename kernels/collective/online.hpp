@@ -42,10 +42,11 @@ __device__ __forceinline__ float lanes_max(float x) {
     const int bits = __float_as_int(x), key = bits ^ (bits >> 31 & 0x7fffffff);
     const int most = __reduce_max_sync(kAll, key);
     return __int_as_float(most ^ (most >> 31 & 0x7fffffff));
-  }
+  } else {
 #pragma unroll
-  for (int step = Lanes / 2; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(kAll, x, step));
-  return x;
+    for (int step = Lanes / 2; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(kAll, x, step));
+    return x;
+  }
 }
 template <int Lanes>
 __device__ __forceinline__ float lanes_sum(float x) {

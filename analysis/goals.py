@@ -1,0 +1,146 @@
+"""Writes the table of kernels/GOALS.md: what benchmarks/goals.csv asks, and what an H200 gave.
+
+    python analysis/goals.py            rewrites what stands between the markers
+    python analysis/goals.py --check    writes nothing; exit 1 if the table is out of date
+
+From the newest goals-ieee.json, and from the newest peers-goals-*.json, whose rows of softmax-lab
+are the Python package's, beside the others in one process. Exit 2: nothing to write from or into.
+"""
+
+import argparse
+import csv
+import re
+import sys
+
+import pandas as pd
+
+import results
+import tables
+
+KEYS = ("dtype", "N", "C", "mode")
+RATIO = 1.02  # to the fastest of the others: more is behind
+HEADER = (
+    "type",
+    "rows x columns",
+    "of",
+    "must",
+    "aim",
+    "Auto",
+    "Auto, overlapping",
+    "copy, us",
+    "meets",
+    "kernel and plan",
+    "fastest of the others, us",
+    "ours over it",
+)
+
+
+def goals(root):
+    """The lines of benchmarks/goals.csv, numbers as such, in their order."""
+    with (root / "benchmarks" / "goals.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    for line in lines:
+        line.update(N=int(line["N"]), C=int(line["C"]))
+        line.update(must=float(line["must"]), aim=float(line["aim"]))
+    return lines
+
+
+def value(row, metric):
+    """Of a row of results, what a goal of this metric is about."""
+    if metric == "copy_fraction":
+        return row["%copy"] / 100
+    return row["us"] / row["N"] if metric == "us/token" else row["us"]
+
+
+def of(rows, goal):
+    """The rows of one shape, type and mode."""
+    for key in KEYS:
+        rows = rows[rows[key] == goal[key]]
+    return rows
+
+
+def met(goal, reached):
+    """"aim", "must" or "no"."""
+    better = (lambda a, b: a >= b) if goal["metric"] == "copy_fraction" else (lambda a, b: a <= b)
+    return next((word for word in ("aim", "must") if better(reached, goal[word])), "no")
+
+
+def spell(metric, number):
+    """A number as the table has it."""
+    return f"{100 * number:.1f} %" if metric == "copy_fraction" else f"{number:.3g}"
+
+
+def auto(rows, goal):
+    """Auto's rows of a goal: without an overlapping launch, and with one or None."""
+    mine = of(rows, goal)
+    mine = mine[(mine["version"] == "Auto") & mine["error"].isna()].sort_values("overlap")
+    if mine.empty or mine.iloc[0]["overlap"] != 0:
+        raise results.ResultsError(f"no Auto at {goal['dtype']} {goal['N']} x {goal['C']}")
+    return mine.iloc[0], mine.iloc[1] if len(mine) > 1 else None
+
+
+def beside(peers, goal):
+    """(us of the Python package, name and us of the fastest of the others) or None."""
+    rows = of(peers, goal)
+    rows = rows[rows["error"].isna()].sort_values("us")
+    mine = rows[rows["version"] == "softmax-lab"]
+    others = rows[~rows["version"].isin(("softmax-lab", "copy"))]
+    if mine.empty or others.empty:
+        return None
+    return mine.iloc[0]["us"], others.iloc[0]["version"], others.iloc[0]["us"]
+
+
+def body(root, ours, peers):
+    """The table, and what it comes to."""
+    rows, reached, behind, compared = [], [], [], 0
+    for goal in goals(root):
+        plain, early = auto(ours, goal)
+        best = plain if early is None or plain["us"] <= early["us"] else early
+        metric = goal["metric"]
+        reached.append(met(goal, value(best, metric)))
+        cells = [goal["dtype"], f"{goal['N']:,} x {goal['C']:,}", metric.replace("copy_fraction", "of the copy")]
+        cells += [spell(metric, goal[word]) for word in ("must", "aim")]
+        cells += [spell(metric, value(row, metric)) if row is not None else tables.DASH for row in (plain, early)]
+        cells += [f"{best['us_copy']:.4g}", reached[-1], re.search(r"\[(.+?)\]", best["label"])[1]]
+        against = beside(peers, goal) if peers is not None else None
+        if against is None:
+            cells += [tables.DASH, tables.DASH]
+        else:
+            mine, name, theirs = against
+            compared += 1
+            if mine / theirs > RATIO:
+                behind.append(f"{goal['dtype']} {goal['N']:,} x {goal['C']:,}")
+            cells += [f"{name} {theirs:.4g}", f"{mine / theirs:.2f}"]
+        rows.append(cells)
+    text = tables.table(HEADER, rows, left=3)
+    enough = sum(word != "no" for word in reached)
+    text += f"\n\nOf {len(reached)} goals {enough} meet `must` and {reached.count('aim')} meet `aim`."
+    if compared:
+        text += f" Of the {compared} shapes measured beside others, ours takes more than {RATIO} times the fastest at "
+        text += f"{len(behind)}" + (f": {', '.join(behind)}." if behind else ".")
+    return text
+
+
+def wanted(root):
+    """{kernels/GOALS.md: its text}."""
+    file = tables.newest("goals-ieee.json")
+    found = sorted(results.results_folder().glob("*/*/peers-goals-*.json"), key=lambda one: one.parent.name)
+    folder = found[-1].parent if found else None
+    files = [file, *(one for one in found if one.parent == folder)]
+    peers = pd.concat([results.load(one) for one in files[1:]]) if folder else None
+    text = body(root, results.load(file), peers)
+    text += "\n\nFrom " + ", ".join(f"`{results.relative(one)}`" for one in files) + "."
+    page = root / "kernels" / "GOALS.md"
+    return {page: tables.between(page.read_text(encoding="utf-8"), "goals", text, page)}
+
+
+def main(argv=None):
+    """Command line entry; gives the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if out of date")
+    options = parser.parse_args(argv)
+    return tables.update("goals.py", lambda: wanted(results.ROOT), options.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

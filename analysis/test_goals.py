@@ -1,0 +1,49 @@
+"""The table of goals: up to date, and able to say no."""
+
+import pandas as pd
+import pytest
+
+import goals
+import results
+
+
+def test_the_table_is_up_to_date(capsys):
+    assert goals.main(["--check"]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("metric", "reached", "word"),
+    [
+        ("us", 2.0, "aim"),
+        ("us", 2.5, "must"),
+        ("us", 3.1, "no"),
+        ("copy_fraction", 0.99, "aim"),
+        ("copy_fraction", 0.96, "must"),
+        ("copy_fraction", 0.94, "no"),
+    ],
+)
+def test_met(metric, reached, word):
+    goal = {"metric": metric, "must": 3.0, "aim": 2.2}
+    if metric == "copy_fraction":
+        goal.update(must=0.95, aim=0.98)
+    assert goals.met(goal, reached) == word
+
+
+def rows(**columns):
+    """Results of one shape; every column a list, or one value for all."""
+    frame = pd.DataFrame({"dtype": "fp32", "N": 1, "C": 128256, "mode": "graph", "error": None} | columns)
+    return frame
+
+
+def test_a_goal_without_auto_is_refused():
+    goal = goals.goals(results.ROOT)[1]
+    with pytest.raises(results.ResultsError, match="no Auto at fp32 1 x 128256"):
+        goals.auto(rows(version=["V10"], us=[3.0], overlap=[0.0]), goal)
+
+
+def test_the_fastest_other_is_named_and_errors_do_not_count():
+    goal = goals.goals(results.ROOT)[1]
+    peers = rows(version=["softmax-lab", "torch", "triton", "copy"], us=[3.0, 2.0, 4.0, 1.0])
+    assert goals.beside(peers, goal) == (3.0, "torch", 2.0)
+    peers.loc[1, "error"] = "wrong"
+    assert goals.beside(peers, goal) == (3.0, "triton", 4.0)
