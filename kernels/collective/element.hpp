@@ -95,12 +95,13 @@ __device__ __forceinline__ Pack<T, N> load(const T* from, bool once) {
   }
   return to;
 }
+// An assignment of a uint4 may become four stores.
 template <class T, int N>
 __device__ __forceinline__ void store(T* to, const unsigned (&word)[Pack<T, N>::kWords]) {
   if constexpr (Pack<T, N>::kWords == 4)
-    *reinterpret_cast<uint4*>(to) = make_uint4(word[0], word[1], word[2], word[3]);
+    __stwb(reinterpret_cast<uint4*>(to), make_uint4(word[0], word[1], word[2], word[3]));
   else if constexpr (Pack<T, N>::kWords == 2)
-    *reinterpret_cast<uint2*>(to) = make_uint2(word[0], word[1]);
+    __stwb(reinterpret_cast<uint2*>(to), make_uint2(word[0], word[1]));
   else
     *reinterpret_cast<unsigned*>(to) = word[0];
 }

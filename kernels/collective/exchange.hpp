@@ -142,6 +142,7 @@ struct GridExchange {
     if (atomicInc(&global->left, gridDim.x - 1) != gridDim.x - 1) return;
     if (anew) {
       __threadfence();
+#pragma unroll 1
       for (int i = 0; i < 2 * GridWorkspace::kBlocks; ++i)
         device::store_relaxed(global->told + i, make_uint4(0, 0, 0, 0));
       last = 0;

@@ -251,6 +251,7 @@ SIMT_LOAD(__ldcg)
 SIMT_LOAD(__ldcs)
 SIMT_STORE(__stcg)
 SIMT_STORE(__stcs)
+SIMT_STORE(__stwb)
 SIMT_STORE(__stwt)
 #undef SIMT_LOAD
 #undef SIMT_STORE
