@@ -27,7 +27,6 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
   take(group);
   begin(a, part);
   exchange.begin();
-  if (a.stagger) exchange.stagger(groups);
   for (long row = group; row < a.rows; row += groups) {
     if (row != group) take(row);
     part.load(a.once);
@@ -122,9 +121,6 @@ void launch(const Problem& p) {
   Args a = args_of(p, by);
   a.once = groups >= p.rows;
   a.early = leaves_room(how.blocks.x, by.threads);
-  // Where half of what the chip holds takes memory longer than the way there.
-  a.stagger = groups > 1 && p.rows > 1 &&
-              (groups < p.rows ? groups : p.rows) * p.cols * (p.in_type == DataType::fp32 ? 4 : 2) > 8 << 20;
   device::launch(kernel, how, a);
 }
 

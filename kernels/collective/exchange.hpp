@@ -122,17 +122,6 @@ struct GridExchange {
     __syncthreads();
     return warp_merge<32>(pairs + Threads / 32, Threads / 32, lane, scale);
   }
-  // Half of the groups begin when the other half's data have come: while these exchange, memory is not idle. Nobody waits
-  // for one of the later half before that has begun.
-  __device__ __forceinline__ void stagger(int groups) {
-    const int ahead = group - (groups - groups / 2);
-    if (ahead < 0) return;
-    if (threadIdx.x == 0) {
-      const uint4* const told = global->told + (first + 1) % 2 + 2 * (ahead * blocks + rank);
-      while (int(device::load_relaxed(told).x - first) <= 0) device::spin();
-    }
-    __syncthreads();
-  }
   // `rounds`: at least as many as any block went through, below 2^31. What all have told must lie there before it is zeroed.
   __device__ __forceinline__ void end(unsigned rounds) {
     if (threadIdx.x != 0) return;
