@@ -23,8 +23,9 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
   exchange.begin(a.blocks);
   const long row = blockIdx.x / unsigned(a.blocks);
   Part part(int(threadIdx.x), staged, a.shared);
-  part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks);
-  begin(a, part);
+  begin(a, part, [&] {
+    part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks);
+  });
   part.load(a.once);
   const float scale = scale_of(a, row);
   const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
@@ -95,7 +96,7 @@ void launch(const Problem& p) {
   const int i = find(p, by);
   Args a = args_of(p, by);
   a.once = p.rows * by.blocks <= 2 * device::limits().multiprocessors;
-  a.early = leaves_room(p.rows * by.blocks, by.threads);
+  a.early = p.overlap && leaves_room(p.rows * by.blocks, by.threads);
   const long rows = (long(1) << 30) / by.blocks;  // of a launch
   for (long first = 0; first < p.rows; first += rows) {
     a.rows = p.rows - first < rows ? p.rows - first : rows;

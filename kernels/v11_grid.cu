@@ -24,8 +24,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
   const auto take = [&](long row) {
     part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, rank, a.blocks);
   };
-  take(group);
-  begin(a, part);
+  begin(a, part, [&] { take(group); });
   exchange.begin();
   for (long row = group; row < a.rows; row += groups) {
     if (row != group) take(row);
@@ -120,7 +119,7 @@ void launch(const Problem& p) {
   how.blocks = unsigned((groups < p.rows ? groups : p.rows) * by.blocks);
   Args a = args_of(p, by);
   a.once = groups >= p.rows;
-  a.early = leaves_room(how.blocks.x, by.threads);
+  a.early = p.overlap && leaves_room(how.blocks.x, by.threads);
   device::launch(kernel, how, a);
 }
 

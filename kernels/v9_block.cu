@@ -27,8 +27,7 @@ __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_
   SHARED(pairs, std::uint64_t[32]);
   const long row = blockIdx.x;
   Part part(int(threadIdx.x), staged, a.shared);
-  part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1);
-  begin(a, part);
+  begin(a, part, [&] { part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1); });
   part.load(a.once);
   const float scale = scale_of(a, row);
   const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
@@ -85,7 +84,7 @@ void launch(const Problem& p) {
   Plan by;
   const int i = find(p, by);
   Args a = args_of(p, by);
-  a.early = leaves_room(p.rows, by.threads);
+  a.early = p.overlap && leaves_room(p.rows, by.threads);
   device::launch(instance<Of>(p.types(), i),
                  {.blocks = unsigned(p.rows),
                   .threads = unsigned(by.threads),
