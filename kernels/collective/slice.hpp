@@ -163,8 +163,8 @@ class Slice {
   // This thread's (max, sum), and that of what came before. What has arrived is calculated while the rest is on its way.
   __device__ __forceinline__ MaxSum reduce(MaxSum all, float scale) {
 #pragma unroll
-    for (int first = 0; first < Vectors; first += kGroup)
-      all = fold<(Vectors < kGroup ? Vectors : kGroup)>(all, vector_ + first, scale);
+    for (int first = 0; first + kGroup <= Vectors; first += kGroup) all = fold<kGroup>(all, vector_ + first, scale);
+    if constexpr (Vectors % kGroup != 0) all = fold<Vectors % kGroup>(all, vector_ + Vectors - Vectors % kGroup, scale);
     if (ends_) {
       float most = all.max;
 #pragma unroll
