@@ -129,6 +129,29 @@ TEST_P(Examples, every_width) {
   }
 }
 
+// A constant row again, that fills the registers of each plan to the last vector, and a column more and less.
+TEST_P(Examples, every_plan_is_full) {
+  const Traits& traits = kernel().traits();
+  if (traits.plans.size() == 0) GTEST_SKIP() << "has no plans";
+  int turn = 0, full = 0;
+  for (const Plan& plan : traits.plans)
+    for (const int more : {-1, 0, 1}) {
+      Case c{.block = 0, .types = traits.types[turn++ % traits.types.size()], .plan = plan};
+      const bool narrow = c.types.in != DataType::fp32 && c.types.out != DataType::fp32;
+      for (c.plan.blocks = 1; c.plan.blocks <= 2; ++c.plan.blocks) {
+        c.cols = std::int64_t(plan.threads) * plan.vectors * (narrow ? 8 : 4) * c.plan.blocks + more;
+        if (kernel().unsupported(problem_of(c)).empty() && kernel().plan(problem_of(c)).threads > 0) break;
+      }
+      if (c.plan.blocks > 2) continue;
+      ++full;
+      const float exact = rounded(1.0f / float(c.cols), c.types.out);
+      const std::int64_t slack = !fast() ? 0 : c.types.out == DataType::fp32 ? 2 : 1 << 16;
+      for (float v : run(kernel(), c, std::vector<float>(std::size_t(c.cols), 2.5f)).y)
+        ASSERT_TRUE(reference::ulp_distance(v, exact) <= slack) << v << ": " << c;
+    }
+  EXPECT_GE(full, 2 * traits.plans.size());
+}
+
 // The laws draw from these widths; here each has its turn.
 TEST_P(Examples, listed_widths) {
   int turn = 0;
