@@ -22,7 +22,7 @@ SINCE_2 = ("sm_mhz", "noisy", "throttled", "suspect", "samples_at")
 LADDER = {"op": "softmax", "dtype": "fp32", "mode": "cold", "N": 8192, "C": 50257, "input": "noise"}
 GRAMMAR = "op/version/dtype/math/mode/N:../C:../block:../manual_time"
 NAME = re.compile(
-    r"(?P<op>[a-z][\w-]*)/(?P<version>V\d+|[a-z][\w-]*)/(?P<dtype>[a-z]+\d+(-[a-z]+\d+)?)"
+    r"(?P<op>[a-z][\w-]*)/(?P<version>V\d+|Auto|[a-z][\w-]*)/(?P<dtype>[a-z]+\d+(-[a-z]+\d+)?)"
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
     r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
