@@ -178,6 +178,7 @@ struct Wanted {
   Flush flush = Flush::memset;
 };
 Wanted wanted(const Options& options, const Machine& machine, Shape file) {
+  if (!options.points.empty()) return {"points", read_points(options.points)};
   const bool only_file = !options.input.empty();
   if (options.sweep.empty() && only_file) return {"input", {{file}}};
   if (options.sweep.empty())

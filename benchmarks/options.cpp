@@ -45,6 +45,7 @@ usage: bench [flags]
                       dtype (fp32|fp16|bf16|fp16-fp32|bf16-fp32), plan (threads.vectors.shared.blocks),
                       flush (memset|read|none, before each cold one); values a|b, ranges a:b, a:b:+step, a:b:xfactor,
                       suffixes K and M. What is not named is as in ladder: --sweep "C=1K:64K:x2,block=32|128,mode=hot"
+  --points=FILE.csv   lines of dtype,N,C,mode, as in benchmarks/goals.csv, of kernels with plans
   --input=FILE.npy    the rows of a file instead of noise: 2-D, C order, float32; --sweep may add block, mode, flush
   --explain           on the CPU device: what each source line asks of memory, and which line to fix
   --metrics           on a GPU: hardware counters too, where the driver lets us; the CPU device counts anyway
@@ -78,7 +79,8 @@ Options take_options(std::vector<std::string>& arguments) {
       *flag = true;
       arguments.erase(arguments.begin() + std::ptrdiff_t(i));
     } else if (!take(arguments, i, "--device", options.device) && !take(arguments, i, "--suite", suite) &&
-               !take(arguments, i, "--sweep", options.sweep) && !take(arguments, i, "--input", options.input)) {
+               !take(arguments, i, "--sweep", options.sweep) && !take(arguments, i, "--points", options.points) &&
+               !take(arguments, i, "--input", options.input)) {
       ++i;
     }
   }
@@ -89,6 +91,8 @@ Options take_options(std::vector<std::string>& arguments) {
     throw UsageError("--suite and --input exclude each other: a file's shape is the only one");
   if (!options.sweep.empty() && !suite.empty())
     throw UsageError("--suite and --sweep exclude each other: both say which shapes");
+  if (!options.points.empty() && (!suite.empty() || !options.sweep.empty() || !options.input.empty()))
+    throw UsageError("--points excludes --suite, --sweep and --input: all of them say which shapes");
   if (options.explain && options.device == "gpu")
     throw UsageError(
         "--explain and --device=gpu exclude each other: only the CPU device counts by source line; on a GPU "

@@ -13,8 +13,9 @@ namespace softmax::bench {
 struct Options {
   std::string device;  // "gpu", "cpu", or empty: the GPU if there is one; "cpu" with --explain
   Suite suite = Suite::ladder;
-  std::string sweep;  // "C=1024:65536:x2,block=32|128", or empty
-  std::string input;  // a .npy file, or empty: noise
+  std::string sweep;   // "C=1024:65536:x2,block=32|128", or empty
+  std::string points;  // a CSV file of shapes, or empty
+  std::string input;   // a .npy file, or empty: noise
   bool explain = false;
   bool metrics = false;  // hardware counters too
   bool profile = false;  // one launch a case, for a profiler

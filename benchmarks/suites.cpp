@@ -1,6 +1,7 @@
 #include "benchmarks/suites.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -43,28 +44,41 @@ std::vector<Point> few_rows() {
   return all;
 }
 
-// A line is "bf16,8192,50257,cold,...". Graphs without and with launches that overlap.
-std::vector<Point> goals() {
-  const std::string path = SOFTMAX_SOURCE_DIR "/benchmarks/goals.csv";
+}  // namespace
+
+std::vector<Point> read_points(const std::string& path) {
+  constexpr std::string_view kModes[] = {"cold", "hot", "graph", "graph-hot"};  // in the order of Mode
   std::ifstream file(path);
   std::vector<Point> all;
   std::string line;
-  for (std::getline(file, line); std::getline(file, line);) {
+  const auto refuse = [&](int number, const std::string& why) {
+    throw std::runtime_error(path + ", line " + std::to_string(number) + ": " + why);
+  };
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && !line.starts_with("dtype,N,C,mode")) refuse(1, "wants dtype,N,C,mode, and what follows is free");
+    if (number == 1 || line.empty()) continue;
     std::istringstream cells(line);
-    std::string type, rows, cols, mode;
-    for (std::string* cell : {&type, &rows, &cols, &mode}) std::getline(cells, *cell, ',');
-    const DataType of = type == "bf16" ? DataType::bf16 : type == "fp16" ? DataType::fp16 : DataType::fp32;
-    Point point{{std::stoll(rows), std::stoll(cols), false, of, of}, mode == "graph" ? Mode::graph : Mode::cold};
+    std::string type, size[2], mode;
+    for (std::string* cell : {&type, &size[0], &size[1], &mode}) std::getline(cells, *cell, ',');
+    const auto types = std::ranges::find(kTypes, type, [](Types t) { return softmax::name(t); });
+    if (types == kTypes.end()) refuse(number, "'" + type + "' is no type");
+    const auto how = std::ranges::find(kModes, mode);
+    if (how == std::end(kModes)) refuse(number, "'" + mode + "' is no mode");
+    std::int64_t value[2];
+    for (int i : {0, 1}) {
+      const auto [end, error] = std::from_chars(size[i].data(), size[i].data() + size[i].size(), value[i]);
+      if (error != std::errc() || *end != 0 || value[i] < 1)
+        refuse(number, "'" + size[i] + "' is no number of rows or columns");
+    }
+    Point point{{value[0], value[1], false, types->in, types->out}, Mode(how - kModes)};
     point.only_plans = true;
     all.push_back(point);
     point.overlap = true;
-    if (point.mode == Mode::graph) all.push_back(point);
+    if (in_graph(point.mode)) all.push_back(point);
   }
-  if (all.empty()) throw std::runtime_error(path + " holds no goal");
+  if (all.empty()) throw std::runtime_error(path + ": no point in it");
   return all;
 }
-
-}  // namespace
 
 std::vector<Point> points(Suite suite, bool simulated, Shape sample) {
   std::vector<Point> all;
@@ -81,7 +95,7 @@ std::vector<Point> points(Suite suite, bool simulated, Shape sample) {
   } else if (suite == Suite::few_rows) {
     return few_rows();
   } else if (suite == Suite::goals) {
-    return goals();
+    return read_points(SOFTMAX_SOURCE_DIR "/benchmarks/goals.csv");
   }
   return all;
 }

@@ -2,6 +2,7 @@
 // Which shapes a run measures.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +48,10 @@ struct How {
   Plan plan;
   bool overlap;
 };
+
+// A CSV file that begins with dtype,N,C,mode: of kernels that have plans; what is in a graph also with launches that
+// overlap. Throws std::runtime_error, which names the line.
+std::vector<Point> read_points(const std::string& path);
 
 // A simulated machine gets stand-ins that take it milliseconds: as many rows as a warp has lanes, 1/32 of the columns.
 // `sample` is the shape of the file that comes with the project; the ladder ends with it. `studies` has no point.

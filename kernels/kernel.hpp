@@ -120,7 +120,7 @@ class Kernel {
   void start(const Problem& p) const { launch_(p); }  // of a problem that launch() would take, without asking
   Traffic traffic(const Problem&) const;
   Plan plan(const Problem&) const;      // all 0 if it has none
-  Choice choice(const Problem&) const;  // of a problem that is supported: this kernel with its plan, or whom it leaves it to
+  Choice choice(const Problem&) const;  // this kernel and its plan, or whom it leaves it to; of a problem it takes
   std::int64_t workspace(const Problem&) const;
 
  private:

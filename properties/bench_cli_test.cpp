@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -92,6 +93,33 @@ TEST(BenchSuites, GoalsAreThoseOfTheFile) {
   EXPECT_FALSE(goals[3].overlap);
   EXPECT_TRUE(goals[4].overlap);
   for (const Point& point : goals) EXPECT_TRUE(point.only_plans);
+}
+
+TEST(BenchSuites, AFileOfPointsIsReadOrRefusedByLine) {
+  const std::string path = testing::TempDir() + "points.csv";
+  const auto of = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return read_points(path);
+  };
+  const auto some = of("dtype,N,C,mode,why\nbf16-fp32,3,70,cold,x\n\nfp16,1,9,graph-hot\n");
+  ASSERT_EQ(some.size(), 3u);
+  EXPECT_EQ(some[0].shape, (Shape{3, 70, false, DataType::bf16, DataType::fp32}));
+  EXPECT_EQ(some[0].mode, Mode::cold);
+  EXPECT_TRUE(some[2].overlap);
+  const auto why = [&](const std::string& line) -> std::string {
+    try {
+      of("dtype,N,C,mode\n" + line);
+    } catch (const std::runtime_error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(why("fp64,1,2,cold"), HasSubstr("points.csv, line 2: 'fp64' is no type"));
+  EXPECT_THAT(why("fp32,1,2,warm"), HasSubstr("'warm' is no mode"));
+  for (const char* bad : {"fp32,0,2,cold", "fp32,1,,cold", "fp32,-1,2,cold", "fp32,1,2x,cold", "fp32,1,2"})
+    EXPECT_THAT(why(bad), HasSubstr("line 2")) << bad;
+  EXPECT_THAT(why(""), HasSubstr("no point"));
+  EXPECT_THROW(of("N,C\n1,2\n"), std::runtime_error);
 }
 
 TEST(BenchSweep, SaysWhatIsPossible) {

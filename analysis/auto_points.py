@@ -1,0 +1,86 @@
+"""Lists of shapes that Auto is judged at, for `./bench --points`.
+
+    python analysis/auto_points.py cliffs > cliffs.csv      both sides of every step of table.csv
+    python analysis/auto_points.py held-out > held-out.csv  columns that no table was made from
+
+A pair of `cliffs` is the last row or column of a rule and the next; the time may not jump between
+them. The columns of `held-out` are drawn at random, evenly by their logarithm, from a fixed seed.
+Rules without a limit of rows are measured cold at half a gigabyte of input, others in graphs.
+"""
+
+import argparse
+import csv
+import random
+import sys
+
+import results
+
+TYPES = {("4", "4"): "fp32", ("2", "2"): "bf16", ("2", "4"): "bf16-fp32"}
+COLD_BYTES = 1 << 29
+SEED = 20261130
+FEW = (1, 4, 16, 64)
+DRAWS = {"cold": 24, "graph": 8}  # of each type, and of each number of rows
+
+
+def table(root):
+    """The rules of kernels/library/table.csv, as dicts of text."""
+    with (root / "kernels" / "library" / "table.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def shape(rule, cols):
+    """(dtype, N, C, mode) of a rule's rows at so many columns."""
+    kind = TYPES[rule["in_bytes"], rule["out_bytes"]]
+    if rule["rows"]:
+        return kind, int(rule["rows"]), cols, "graph"
+    return kind, max(1, COLD_BYTES // int(rule["in_bytes"]) // cols), cols, "cold"
+
+
+def pick(rule):
+    """What a rule decides."""
+    return tuple(rule[key] for key in ("version", "threads", "vectors", "blocks"))
+
+
+def cliffs(rules):
+    """Pairs of shapes, each pair on both sides of a step: the same rows at C and at C + 1."""
+    pairs = []
+    for rule, following in zip(rules, rules[1:]):
+        same = all(rule[key] == following[key] for key in ("in_bytes", "out_bytes", "rows"))
+        if rule["cols"] and same and pick(rule) != pick(following):
+            cols = int(rule["cols"])
+            first = shape(rule, cols)
+            pairs.append((first, (first[0], first[1], cols + 1, first[3])))
+    return pairs
+
+
+def held_out(seed=SEED):
+    """Shapes of random columns; every call with one seed gives the same."""
+    draw = random.Random(seed)
+
+    def cols(least, most):
+        return round(least * (most / least) ** draw.random())
+
+    shapes = []
+    for (in_bytes, _), kind in TYPES.items():
+        for _ in range(DRAWS["cold"]):
+            width = cols(32, 1 << 20)
+            shapes.append((kind, COLD_BYTES // int(in_bytes) // width, width, "cold"))
+        for rows in FEW:
+            shapes += [(kind, rows, cols(1024, 1 << 20), "graph") for _ in range(DRAWS["graph"])]
+    return shapes
+
+
+def main(argv=None):
+    """Command line entry; gives the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("cliffs", "held-out"))
+    what = parser.parse_args(argv).what
+    shapes = held_out() if what == "held-out" else [one for pair in cliffs(table(results.ROOT)) for one in pair]
+    print("dtype,N,C,mode")
+    for one in shapes:
+        print(",".join(map(str, one)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
