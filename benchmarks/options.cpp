@@ -45,8 +45,7 @@ usage: bench [flags]
                       dtype (fp32|fp16|bf16|fp16-fp32|bf16-fp32), plan (threads.vectors.shared.blocks),
                       flush (memset|read|none, before each cold one); values a|b, ranges a:b, a:b:+step, a:b:xfactor,
                       suffixes K and M. What is not named is as in ladder: --sweep "C=1K:64K:x2,block=32|128,mode=hot"
-  --points=FILE.csv   lines of dtype,N,C,mode, as in benchmarks/goals.csv, of kernels with plans
-  --input=FILE.npy    the rows of a file instead of noise: 2-D, C order, float32; --sweep may add block, mode, flush
+  --points=FILE.csv   the shapes of its lines dtype,N,C,mode; --input=FILE.npy: its rows, 2-D, C order, float32
   --explain           on the CPU device: what each source line asks of memory, and which line to fix
   --metrics           on a GPU: hardware counters too, where the driver lets us; the CPU device counts anyway
   --profile           on a GPU one launch a case, untimed: ncu --profile-from-start off, nsys profile -c cudaProfilerApi
