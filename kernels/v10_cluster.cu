@@ -88,7 +88,7 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  return {by.vectors + by.shared + 8 + 2 + 14, 1};
+  return {by.vectors + by.shared + 8 + 2 + 14, rescales(by, p.types()) + 2};
 }
 
 void launch(const Problem& p) {

@@ -104,7 +104,9 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  return {by.vectors + by.shared + 8 + 2 + 10 + 5 + divide_up(by.blocks, 32), 3 + divide_up(by.blocks, 32)};
+  if (by.threads == 0) return {};
+  const long told = divide_up(by.blocks, by.threads);
+  return {by.vectors + by.shared + 8 + 2 + 10 + told + 10, rescales(by, p.types()) + 2 + told + 2};
 }
 std::int64_t workspace(const Problem&) { return GridWorkspace::kBytes; }
 

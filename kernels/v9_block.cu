@@ -77,7 +77,7 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  return {by.vectors + by.shared + 8 + 2 + 10, 1};
+  return {by.vectors + by.shared + 8 + 2 + 10, rescales(by, p.types()) + 2};
 }
 
 void launch(const Problem& p) {

@@ -27,6 +27,12 @@ __host__ __device__ __forceinline__ constexpr long divide_up(long a, long b) { r
 // Elements of a vector: 16 bytes of the wider type.
 inline int vector_elements(Types t) { return t.in == DataType::fp32 || t.out == DataType::fp32 ? 4 : 8; }
 inline int vector_bytes(Types t) { return vector_elements(t) * (t.in == DataType::fp32 ? 4 : 2); }
+// How often Slice::reduce rescales what an element is in, at most: at a group of vectors, the row's ends, and the last group
+// of each batch in shared memory.
+inline long rescales(const Plan& by, Types t) {
+  const int group = 16 / vector_elements(t), staged = by.vectors < 4 ? 1 : 2;
+  return divide_up(by.vectors, group) + 1 + (by.shared > 0 ? by.shared / staged + 4 : 0);
+}
 // Vectors of a row's longest slice of `parts`: at most, wherever the row begins.
 inline long slice_vectors(const Problem& p, int threads, int parts) {
   const long align = threads >= 128 ? 128 / (p.in_type == DataType::fp32 ? 4 : 2) : vector_elements(p.types());

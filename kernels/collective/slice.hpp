@@ -131,7 +131,7 @@ class Slice {
         device::bulk_prefetch(vectors(), unsigned(count_) * unsigned(sizeof(Vector)) / 16 * 16);
   }
 
-  // This thread's, of registers alone. What is in memory once is calculated once.
+  // This thread's, of registers alone.
   __device__ __forceinline__ float max() const {
     float most = -INFINITY;
     if (ends_)
@@ -189,9 +189,6 @@ class Slice {
     }
     return all;
   }
-  // What an element passes through in `reduce`.
-  static constexpr long additions(int shared) { return kEnds + kN + Vectors + shared; }
-
   // After load_regular and sum.
   __device__ __forceinline__ void store_regular(Out* row, MaxSum all, float scale) {
     const float max = anchor(all.max), factor = 1.0f / all.sum;
