@@ -4,7 +4,9 @@
     python analysis/goals.py --check    writes nothing; exit 1 if the table is out of date
 
 From the newest goals-ieee.json, and from the newest peers-goals-*.json, whose rows of softmax-lab
-are the Python package's, beside the others in one process. Exit 2: nothing to write from or into.
+are the Python package's, beside the others in one process; and, where there are any, from the
+newest points-cliffs-ieee.json and points-held-out-ieee.json, of auto_points.py's shapes. Exit 2:
+nothing to write from or into.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import tables
 
 KEYS = ("dtype", "N", "C", "mode")
 RATIO = 1.02  # to the fastest of the others: more is behind
+CLIFF = 1.15  # to one column fewer
 HEADER = (
     "type",
     "rows x columns",
@@ -121,6 +124,44 @@ def body(root, ours, peers):
     return text
 
 
+def jumps(rows):
+    """[(shape, us at C, us at C + 1)] of every pair of `auto_points.py cliffs`, in their order."""
+    rows = rows[(rows["version"] == "Auto") & rows["error"].isna() & (rows["overlap"] == 0)]
+    at = {(row["dtype"], row["N"], row["C"], row["mode"]): row["us"] for _, row in rows.iterrows()}
+    following = ((key, (*key[:2], key[2] + 1, key[3])) for key in at)
+    return [(key, at[key], at[after]) for key, after in following if after in at]
+
+
+def is_cliff(before, after):
+    """Whether one column more costs what no column may: 15 %, or 1 us where both are below 20."""
+    return after - before > 1 if max(before, after) < 20 else after / before > CLIFF
+
+
+def cliffs_text(rows):
+    """What the steps of the table cost."""
+    found = jumps(rows)
+    if not found:
+        raise results.ResultsError("points-cliffs: no two shapes that are a column apart")
+    bad = [f"{key[0]} {key[1]:,} x {key[2]:,}" for key, *times in found if is_cliff(*times)]
+    worst = max(found, key=lambda one: one[2] / one[1])
+    text = f"At the {len(found)} steps of the table one column more takes at most {worst[2] / worst[1]:.2f} times as long"
+    text += f" ({worst[0][0]} {worst[0][1]:,} x {worst[0][2]:,}: {worst[1]:.4g} to {worst[2]:.4g} us)"
+    return text + (f"; too much at {', '.join(bad)}." if bad else "; nowhere too much.")
+
+
+def held_out_text(rows):
+    """How near to the copy Auto is at columns that its table was not made from."""
+    rows = rows[(rows["version"] == "Auto") & rows["error"].isna() & (rows["overlap"] == 0)]
+    parts = []
+    for (dtype, mode), some in rows.groupby(["dtype", "mode"], sort=True):
+        worst = some.loc[some["%copy"].idxmin()]
+        parts.append(f"{dtype} {mode}: median {some['%copy'].median():.1f} % of the copy at {len(some)} shapes, "
+                     f"least {worst['%copy']:.1f} % ({worst['N']:,} x {worst['C']:,})")
+    if not parts:
+        raise results.ResultsError("points-held-out: no Auto in it")
+    return "Columns drawn at random: " + "; ".join(parts) + "."
+
+
 def wanted(root):
     """{kernels/GOALS.md: its text}."""
     file = tables.newest("goals-ieee.json")
@@ -129,6 +170,10 @@ def wanted(root):
     files = [file, *(one for one in found if one.parent == folder)]
     peers = pd.concat([results.load(one) for one in files[1:]]) if folder else None
     text = body(root, results.load(file), peers)
+    for name, say in (("cliffs", cliffs_text), ("held-out", held_out_text)):
+        if found := sorted(results.results_folder().glob(f"*/*/points-{name}-ieee.json"), key=lambda one: one.parent.name):
+            text += "\n\n" + say(results.load(found[-1]))
+            files.append(found[-1])
     text += "\n\nFrom " + ", ".join(f"`{results.relative(one)}`" for one in files) + "."
     page = root / "kernels" / "GOALS.md"
     return {page: tables.between(page.read_text(encoding="utf-8"), "goals", text, page)}

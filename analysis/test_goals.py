@@ -47,3 +47,28 @@ def test_the_fastest_other_is_named_and_errors_do_not_count():
     assert goals.beside(peers, goal) == (3.0, "torch", 2.0)
     peers.loc[1, "error"] = "wrong"
     assert goals.beside(peers, goal) == (3.0, "triton", 4.0)
+
+
+def steps(*times):
+    """Auto at 1000 and 1001 columns, in that time."""
+    return rows(version="Auto", N=8, C=[1000, 1001], us=list(times), overlap=0.0, **{"%copy": [90.0, 80.0]})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "bad"),
+    [(30, 34, False), (30, 35, True), (5, 5.9, False), (5, 6.1, True), (19.9, 20.6, False), (19, 22, True)],
+)
+def test_a_cliff(before, after, bad):
+    text = goals.cliffs_text(steps(before, after))
+    assert ("too much at fp32 8 x 1,000" in text) == bad
+    assert ("nowhere too much" in text) != bad
+
+
+def test_cliffs_want_pairs():
+    with pytest.raises(results.ResultsError, match="a column apart"):
+        goals.cliffs_text(steps(1, 2).head(1))
+
+
+def test_held_out_names_the_worst():
+    text = goals.held_out_text(steps(1, 2))
+    assert "fp32 graph: median 85.0 % of the copy at 2 shapes, least 80.0 % (8 x 1,001)" in text
