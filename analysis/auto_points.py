@@ -75,7 +75,11 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("cliffs", "held-out"))
     what = parser.parse_args(argv).what
-    shapes = held_out() if what == "held-out" else [one for pair in cliffs(table(results.ROOT)) for one in pair]
+    shapes = (
+        held_out()
+        if what == "held-out"
+        else [one for pair in cliffs(table(results.ROOT)) for one in pair]
+    )
     print("dtype,N,C,mode")
     for one in shapes:
         print(",".join(map(str, one)))

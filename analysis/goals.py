@@ -63,7 +63,7 @@ def of(rows, goal):
 
 
 def met(goal, reached):
-    """"aim", "must" or "no"."""
+    """ "aim", "must" or "no"."""
     better = (lambda a, b: a >= b) if goal["metric"] == "copy_fraction" else (lambda a, b: a <= b)
     return next((word for word in ("aim", "must") if better(reached, goal[word])), "no")
 
@@ -101,9 +101,16 @@ def body(root, ours, peers):
         best = plain if early is None or plain["us"] <= early["us"] else early
         metric = goal["metric"]
         reached.append(met(goal, value(best, metric)))
-        cells = [goal["dtype"], f"{goal['N']:,} x {goal['C']:,}", metric.replace("copy_fraction", "of the copy")]
+        cells = [
+            goal["dtype"],
+            f"{goal['N']:,} x {goal['C']:,}",
+            metric.replace("copy_fraction", "of the copy"),
+        ]
         cells += [spell(metric, goal[word]) for word in ("must", "aim")]
-        cells += [spell(metric, value(row, metric)) if row is not None else tables.DASH for row in (plain, early)]
+        cells += [
+            spell(metric, value(row, metric)) if row is not None else tables.DASH
+            for row in (plain, early)
+        ]
         cells += [f"{best['us_copy']:.4g}", reached[-1], re.search(r"\[(.+?)\]", best["label"])[1]]
         against = beside(peers, goal) if peers is not None else None
         if against is None:
@@ -117,9 +124,12 @@ def body(root, ours, peers):
         rows.append(cells)
     text = tables.table(HEADER, rows, left=3)
     enough = sum(word != "no" for word in reached)
-    text += f"\n\nOf {len(reached)} goals {enough} meet `must` and {reached.count('aim')} meet `aim`."
+    text += (
+        f"\n\nOf {len(reached)} goals {enough} meet `must` and {reached.count('aim')} meet `aim`."
+    )
     if compared:
-        text += f" Of the {compared} shapes measured beside others, ours takes more than {RATIO} times the fastest at "
+        text += f" Of the {compared} shapes measured beside others, ours takes more than {RATIO}"
+        text += " times the fastest at "
         text += f"{len(behind)}" + (f": {', '.join(behind)}." if behind else ".")
     return text
 
@@ -144,8 +154,11 @@ def cliffs_text(rows):
         raise results.ResultsError("points-cliffs: no two shapes that are a column apart")
     bad = [f"{key[0]} {key[1]:,} x {key[2]:,}" for key, *times in found if is_cliff(*times)]
     worst = max(found, key=lambda one: one[2] / one[1])
-    text = f"At the {len(found)} steps of the table one column more takes at most {worst[2] / worst[1]:.2f} times as long"
-    text += f" ({worst[0][0]} {worst[0][1]:,} x {worst[0][2]:,}: {worst[1]:.4g} to {worst[2]:.4g} us)"
+    text = f"At the {len(found)} steps of the table one column more takes at most"
+    text += f" {worst[2] / worst[1]:.2f} times as long"
+    text += (
+        f" ({worst[0][0]} {worst[0][1]:,} x {worst[0][2]:,}: {worst[1]:.4g} to {worst[2]:.4g} us)"
+    )
     return text + (f"; too much at {', '.join(bad)}." if bad else "; nowhere too much.")
 
 
@@ -155,8 +168,11 @@ def held_out_text(rows):
     parts = []
     for (dtype, mode), some in rows.groupby(["dtype", "mode"], sort=True):
         worst = some.loc[some["%copy"].idxmin()]
-        parts.append(f"{dtype} {mode}: median {some['%copy'].median():.1f} % of the copy at {len(some)} shapes, "
-                     f"least {worst['%copy']:.1f} % ({worst['N']:,} x {worst['C']:,})")
+        parts.append(
+            f"{dtype} {mode}: median {some['%copy'].median():.1f} % of the copy"
+            f" at {len(some)} shapes, "
+            f"least {worst['%copy']:.1f} % ({worst['N']:,} x {worst['C']:,})"
+        )
     if not parts:
         raise results.ResultsError("points-held-out: no Auto in it")
     return "Columns drawn at random: " + "; ".join(parts) + "."
@@ -165,13 +181,18 @@ def held_out_text(rows):
 def wanted(root):
     """{kernels/GOALS.md: its text}."""
     file = tables.newest("goals-ieee.json")
-    found = sorted(results.results_folder().glob("*/*/peers-goals-*.json"), key=lambda one: one.parent.name)
+    found = sorted(
+        results.results_folder().glob("*/*/peers-goals-*.json"), key=lambda one: one.parent.name
+    )
     folder = found[-1].parent if found else None
     files = [file, *(one for one in found if one.parent == folder)]
     peers = pd.concat([results.load(one) for one in files[1:]]) if folder else None
     text = body(root, results.load(file), peers)
     for name, say in (("cliffs", cliffs_text), ("held-out", held_out_text)):
-        if found := sorted(results.results_folder().glob(f"*/*/points-{name}-ieee.json"), key=lambda one: one.parent.name):
+        if found := sorted(
+            results.results_folder().glob(f"*/*/points-{name}-ieee.json"),
+            key=lambda one: one.parent.name,
+        ):
             text += "\n\n" + say(results.load(found[-1]))
             files.append(found[-1])
     text += "\n\nFrom " + ", ".join(f"`{results.relative(one)}`" for one in files) + "."

@@ -6,7 +6,13 @@ import results
 
 def test_both_sides_of_every_step():
     head = ("in_bytes", "out_bytes", "rows", "cols", "version", "threads", "vectors", "blocks")
-    lines = ["4,4,8,1024,8,,,", "4,4,8,4096,9,256,2,", "4,4,8,8192,9,256,2,", "4,4,,2048,8,,,", "4,4,,8192,10,128,8,2"]
+    lines = [
+        "4,4,8,1024,8,,,",
+        "4,4,8,4096,9,256,2,",
+        "4,4,8,8192,9,256,2,",
+        "4,4,,2048,8,,,",
+        "4,4,,8192,10,128,8,2",
+    ]
     rules = [dict(zip(head, line.split(","))) for line in lines]
     assert auto_points.cliffs(rules) == [
         (("fp32", 8, 1024, "graph"), ("fp32", 8, 1025, "graph")),

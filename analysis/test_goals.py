@@ -31,7 +31,9 @@ def test_met(metric, reached, word):
 
 def rows(**columns):
     """Results of one shape; every column a list, or one value for all."""
-    frame = pd.DataFrame({"dtype": "fp32", "N": 1, "C": 128256, "mode": "graph", "error": None} | columns)
+    frame = pd.DataFrame(
+        {"dtype": "fp32", "N": 1, "C": 128256, "mode": "graph", "error": None} | columns
+    )
     return frame
 
 
@@ -51,12 +53,21 @@ def test_the_fastest_other_is_named_and_errors_do_not_count():
 
 def steps(*times):
     """Auto at 1000 and 1001 columns, in that time."""
-    return rows(version="Auto", N=8, C=[1000, 1001], us=list(times), overlap=0.0, **{"%copy": [90.0, 80.0]})
+    return rows(
+        version="Auto", N=8, C=[1000, 1001], us=list(times), overlap=0.0, **{"%copy": [90.0, 80.0]}
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "after", "bad"),
-    [(30, 34, False), (30, 35, True), (5, 5.9, False), (5, 6.1, True), (19.9, 20.6, False), (19, 22, True)],
+    [
+        (30, 34, False),
+        (30, 35, True),
+        (5, 5.9, False),
+        (5, 6.1, True),
+        (19.9, 20.6, False),
+        (19, 22, True),
+    ],
 )
 def test_a_cliff(before, after, bad):
     text = goals.cliffs_text(steps(before, after))
