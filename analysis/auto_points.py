@@ -1,9 +1,9 @@
 """Lists of shapes that Auto is judged at, for `./bench --points`.
 
-    python analysis/auto_points.py cliffs > cliffs.csv      both sides of every step of table.csv
+    python analysis/auto_points.py cliffs > cliffs.csv      both sides of the steps of table.csv
     python analysis/auto_points.py held-out > held-out.csv  columns that no table was made from
 
-A pair of `cliffs` is the last row or column of a rule and the next; the time may not jump between
+A pair of `cliffs` is the last column of a rule and the next one; the time may not jump between
 them. The columns of `held-out` are drawn at random, evenly by their logarithm, from a fixed seed.
 Rules without a limit of rows are measured cold at half a gigabyte of input, others in graphs.
 """
@@ -43,13 +43,17 @@ def pick(rule):
 
 def cliffs(rules):
     """Pairs of shapes, each pair on both sides of a step: the same rows at C and at C + 1."""
+    groups = {}
+    for rule in rules:
+        key = (rule["in_bytes"], rule["out_bytes"], rule["rows"])
+        groups.setdefault(key, []).append(rule)
     pairs = []
-    for rule, following in zip(rules, rules[1:]):
-        same = all(rule[key] == following[key] for key in ("in_bytes", "out_bytes", "rows"))
-        if rule["cols"] and same and pick(rule) != pick(following):
-            cols = int(rule["cols"])
-            first = shape(rule, cols)
-            pairs.append((first, (first[0], first[1], cols + 1, first[3])))
+    for group in groups.values():
+        for rule, following in zip(group, [*group[1:], None]):
+            if rule["cols"] and (following is None or pick(rule) != pick(following)):
+                cols = int(rule["cols"])
+                first = shape(rule, cols)
+                pairs.append((first, (first[0], first[1], cols + 1, first[3])))
     return pairs
 
 

@@ -16,7 +16,9 @@ def test_both_sides_of_every_step():
     rules = [dict(zip(head, line.split(","))) for line in lines]
     assert auto_points.cliffs(rules) == [
         (("fp32", 8, 1024, "graph"), ("fp32", 8, 1025, "graph")),
+        (("fp32", 8, 8192, "graph"), ("fp32", 8, 8193, "graph")),
         (("fp32", 65536, 2048, "cold"), ("fp32", 65536, 2049, "cold")),
+        (("fp32", 16384, 8192, "cold"), ("fp32", 16384, 8193, "cold")),
     ]
 
 

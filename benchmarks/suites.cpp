@@ -54,8 +54,11 @@ std::vector<Point> read_points(const std::string& path) {
   const auto refuse = [&](int number, const std::string& why) {
     throw std::runtime_error(path + ", line " + std::to_string(number) + ": " + why);
   };
+  if (!file) throw std::runtime_error(path + ": cannot be read");
   for (int number = 1; std::getline(file, line); ++number) {
-    if (number == 1 && !line.starts_with("dtype,N,C,mode")) refuse(1, "wants dtype,N,C,mode, and what follows is free");
+    if (line.ends_with('\r')) line.pop_back();
+    if (number == 1 && !(line + ",").starts_with("dtype,N,C,mode,"))
+      refuse(1, "wants dtype,N,C,mode, and what follows is free");
     if (number == 1 || line.empty()) continue;
     std::istringstream cells(line);
     std::string type, size[2], mode;

@@ -1,8 +1,8 @@
 // Idea: few rows: blocks of the whole card share each. A cooperative launch keeps them resident, they exchange (max, sum)
 //   through global memory, and groups of them go through the rows in turn.
 // Against the previous: as many blocks a row as the card holds, in place of 16; the exchange costs a round trip through L2.
-// Cost: 1 read and 1 write of every element, 32 bytes a block and row; 2 barriers.
-// Limit: a row that the card's registers and shared memory hold: 8 million columns of fp32 on an H200. Needs workspace.
+// Cost: 1 read and 1 write of every element; a block writes 16 bytes a row and reads 16 of each of its group; 2 barriers.
+// Limit: a row that the card's registers and shared memory hold: 11 million columns of fp32 on an H200. Needs workspace.
 #include "kernels/collective/exchange.hpp"
 #include "kernels/collective/launch.hpp"
 #include "kernels/prelude.hpp"
@@ -58,7 +58,7 @@ device::Grid grid(const Problem& p, const Plan& by) {
           .overlap = p.overlap};
 }
 
-// As many blocks a row as there are for each row, but none without four vectors for each thread; shared memory for the
+// The card's blocks divided among the rows, but none without four vectors for each thread; shared memory for the
 // rest.
 int find(const Problem& p, Plan& found) {
   found = {};
@@ -117,6 +117,7 @@ void launch(const Problem& p) {
   device::Grid how = grid(p, by);
   long resident = device::resident_blocks(kernel, how);
   if (p.max_blocks > 0 && p.max_blocks < resident) resident = p.max_blocks;
+  if (resident > GridWorkspace::kBlocks) resident = GridWorkspace::kBlocks;
   const long groups = resident / by.blocks;
   how.blocks = unsigned((groups < p.rows ? groups : p.rows) * by.blocks);
   Args a = args_of(p, by);
@@ -128,6 +129,6 @@ void launch(const Problem& p) {
 }  // namespace
 
 SOFTMAX_KERNEL(11, "v11_grid", "blocks of the whole card share a row, by a cooperative launch", launch, .blocks = {0},
-               .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal,
-               .alignment = 2, .types = kTypes, .in_place = true, .temperature = true, .keeps_workspace = true,
-               .supports = supports, .workspace = workspace, .rounding = rounding, .plans = kPlans, .plan = plan)
+               .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes,
+               .in_place = true, .temperature = true, .keeps_workspace = true, .supports = supports,
+               .workspace = workspace, .rounding = rounding, .plans = kPlans, .plan = plan)

@@ -1,7 +1,7 @@
 // Idea: a short row needs few lanes: 1 to 32 of them share it, so a warp has up to 32 rows in flight.
 // Against the previous: 1 read in place of 2: the row waits in registers. 16 bytes a load, and each type of element.
 // Cost: 1 read and 1 write of every element; no barrier, no shared memory.
-// Limit: 32 lanes of 16 vectors: 2048 columns of fp32, 4096 of 16 bits. Fewer than 4 columns leave lanes idle.
+// Limit: 32 lanes of 16 vectors: 2048 columns of fp32, 4096 of 16 bits. Rows shorter than a vector go element by element.
 #include "kernels/collective/launch.hpp"
 #include "kernels/prelude.hpp"
 

@@ -168,6 +168,30 @@ TEST_P(Examples, listed_widths) {
   }
 }
 
+// Its inverse is infinite: nothing but the maximum is left, of one row as of all.
+TEST_P(Examples, a_temperature_near_zero) {
+  if (!kernel().traits().temperature) GTEST_SKIP() << "knows no temperature";
+  for (const bool each_row : {false, true}) {
+    const float tiny = 1e-40f, x[] = {1, 3, 2, -INFINITY, 3};
+    Buffer in(kernel().machine(), sizeof x), out(kernel().machine(), sizeof x);
+    Problem p{.rows = 1, .cols = 5, .in_stride = 5, .out_stride = 5, .in = in.data(), .out = out.data()};
+    in.upload(x, sizeof x);
+    Buffer each(kernel().machine(), sizeof tiny);
+    each.upload(&tiny, sizeof tiny);
+    if (each_row)
+      p.temperatures = each.floats();
+    else
+      p.temperature = tiny;
+    const Buffer workspace = zeroed_workspace(p);
+    p.workspace = workspace.data();
+    kernel().launch(p);
+    kernel().machine().synchronize();
+    float y[5];
+    out.download(y, sizeof y);
+    EXPECT_EQ(std::vector<float>(y, y + 5), (std::vector<float>{0, 0.5f, 0, 0, 0.5f}));
+  }
+}
+
 TEST_P(Examples, nothing_to_do) {
   for (const auto& [rows, cols] : {std::pair(0, 5), std::pair(5, 0), std::pair(0, 0)}) {
     const Output out = run(kernel(), {.rows = rows, .cols = cols, .block = largest_block()}, {});

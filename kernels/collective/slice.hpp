@@ -3,6 +3,8 @@
 // memory. The same at every scope: a group of lanes, a block, a cluster or the blocks of a grid share a row, each slice
 // finds its (max, sum), they exchange, each writes its own.
 
+#include <cfloat>
+
 #include "kernels/collective/element.hpp"
 #include "kernels/collective/online.hpp"
 #include "kernels/kernel.hpp"
@@ -24,8 +26,10 @@ struct Args {
   bool early;                 // and finds room beside the one ahead of it
   void* workspace;
 };
+// Of a temperature so low that the quotient would be infinite: all but the maximum are 0 all the same.
+__host__ __device__ __forceinline__ float scale_at(float temperature) { return fminf(kLog2E / temperature, FLT_MAX); }
 inline Args args_of(const Problem& p, const Plan& plan) {
-  return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, kLog2E / p.temperature,
+  return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, scale_at(p.temperature),
           p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false,        p.workspace};
 }
 // Before the first access. In every block it would cost a launch of many short ones a fifth.
@@ -46,7 +50,7 @@ __device__ __forceinline__ void begin(const Args& a, const Part& part, Take take
   device::grid_dependency_wait();
 }
 __device__ __forceinline__ float scale_of(const Args& a, long row) {
-  return a.temperatures ? kLog2E / a.temperatures[row] : a.scale;
+  return a.temperatures ? scale_at(a.temperatures[row]) : a.scale;
 }
 
 // `Threads` threads that share a slice, each with `Vectors` vectors in registers. A vector has 16 bytes of the wider of the

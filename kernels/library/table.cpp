@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -19,8 +20,9 @@ Table load() {
   const char* const path = std::getenv("SOFTMAX_TABLE");
   return path && *path ? read_table(path) : parse_table(kBuiltInTable, "the built-in table");
 }
-Table& in_force() {
-  static Table one = load();
+// What was set.
+std::optional<Table>& in_force() {
+  static std::optional<Table> one;
   return one;
 }
 std::uint64_t generation = 1;
@@ -105,7 +107,11 @@ std::string to_text(const Table& table) {
   return text;
 }
 
-const Table& table() { return in_force(); }
+const Table& table() {
+  if (in_force()) return *in_force();
+  static const Table loaded = load();
+  return loaded;
+}
 void set_table(Table t) {
   in_force() = std::move(t);
   ++generation;
