@@ -68,6 +68,12 @@ check 'no repetition' 2 --device=cpu --benchmark_repetitions=0
 in_err 'at least 1'
 check 'bad suite' 2 --suite=everything
 in_err 'everything: there are ladder, shapes'
+printf 'dtype,N,C,mode\nfp32,2,70,cold\nfp32,1000000,1000,cold\n' >"$tmp/points.csv"
+check 'points' 0 --points="$tmp/points.csv" --device=cpu --benchmark_filter=V8
+in_err '1 points of more than a million'
+sed -i 2d "$tmp/points.csv"
+check 'large points' 2 --points="$tmp/points.csv" --device=cpu
+in_err 'no point for the CPU device'
 check 'no such file' 2 --device=cpu --input="$tmp/none.npy"
 in_err 'none.npy: No such file'
 echo 'no array' >"$tmp/bad.npy"

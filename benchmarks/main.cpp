@@ -178,7 +178,14 @@ struct Wanted {
   Flush flush = Flush::memset;
 };
 Wanted wanted(const Options& options, const Machine& machine, Shape file) {
-  if (!options.points.empty()) return {"points", read_points(options.points)};
+  if (!options.points.empty()) {
+    std::vector<Point> all = read_points(options.points);
+    const auto large = [](const Point& point) { return point.shape.elements() > std::int64_t{1} << 20; };
+    if (const auto out = machine.simulated() ? std::erase_if(all, large) : 0; out > 0)
+      note("left out: " + std::to_string(out) + " points of more than a million elements, which are a GPU's");
+    if (all.empty()) throw UsageError("--points=" + options.points + ": no point for the CPU device in it");
+    return {"points", all};
+  }
   const bool only_file = !options.input.empty();
   if (options.sweep.empty() && only_file) return {"input", {{file}}};
   if (options.sweep.empty())
