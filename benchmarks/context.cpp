@@ -1,6 +1,7 @@
 #include "benchmarks/context.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "benchmarks/reporter.hpp"
 #include "softmax_build.hpp"  // generated at build time: git revision, flags, version
@@ -12,6 +13,7 @@ std::vector<std::pair<std::string, std::string>> context(Session& session, std::
                                                          const std::string& sample_file) {
   const Machine& machine = session.machine();
   const Input& input = session.input();
+  const char* const table = std::getenv("SOFTMAX_TABLE");  // that Auto obeys
   const bool of_file = suite == "input" || (suite == "sweep" && input.file);
   std::vector<std::pair<std::string, std::string>> all = {
       {"schema", "2"},
@@ -28,6 +30,7 @@ std::vector<std::pair<std::string, std::string>> context(Session& session, std::
       {"suite", std::string(suite)},
       {"input", of_file ? input.file_name : "noise"},
       {"seed", of_file ? "none" : std::to_string(input.seed)},
+      {"table", table && *table ? table : "built-in"},
       {"command_line", command_line},
   };
   if (!sample_file.empty()) all.emplace_back("samples", sample_file);

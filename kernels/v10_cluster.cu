@@ -46,6 +46,16 @@ struct Of {
 constexpr int k512x8 = 4, k1024x8 = 6;
 constexpr long kSpare = 8 << 10;  // of shared memory: static, and what the system keeps
 
+// Of one row.
+device::Grid cluster(const Problem& p, const Plan& by) {
+  return {.blocks = unsigned(by.blocks),
+          .threads = unsigned(by.threads),
+          .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
+          .stream = p.stream,
+          .cluster = unsigned(by.blocks),
+          .overlap = p.overlap};
+}
+
 // Up to four blocks of at most 512 threads that hold the row in registers; else 512 threads, two blocks on a
 // multiprocessor, as few as hold the row; one of 1024 where 16 of them do not.
 int find(const Problem& p, Plan& found) {
@@ -62,8 +72,9 @@ int find(const Problem& p, Plan& found) {
       const long shared = shared_of(have, blocks);
       if (shared * have.threads * vector_bytes(p.types()) > room) continue;
       found = {have.threads, have.vectors, int(shared), blocks};
-      return true;
+      if (device::resident_blocks(instance<Of>(p.types(), i), cluster(p, found)) > 0) return true;
     }
+    found = {};
     return false;
   };
   // A cluster of one is no cluster, and its shared memory no cluster's.
@@ -78,11 +89,7 @@ int find(const Problem& p, Plan& found) {
   if (p.plan.threads != 0) return -1;
   return take(k512x8, least, most, all / 2) ? k512x8 : take(k1024x8, least, most, all) ? k1024x8 : -1;
 }
-Plan plan(const Problem& p) {
-  Plan found;
-  find(p, found);
-  return found;
-}
+constexpr auto plan = planned<find>;
 std::string supports(const Problem& p) {
   return plan(p).threads ? "" : "the row is too long for a cluster, or for the plan, or the GPU has no clusters";
 }
@@ -98,21 +105,11 @@ void launch(const Problem& p) {
   Args a = args_of(p, by);
   a.once = p.rows * by.blocks <= 2 * device::limits().multiprocessors;
   a.early = p.overlap && leaves_room(p.rows * by.blocks, by.threads);
-  const long rows = (long(1) << 30) / by.blocks;  // of a launch
-  for (long first = 0; first < p.rows; first += rows) {
-    a.rows = p.rows - first < rows ? p.rows - first : rows;
-    a.in = static_cast<const char*>(p.in) + first * p.in_stride * (p.in_type == DataType::fp32 ? 4 : 2);
-    a.out = static_cast<char*>(p.out) + first * p.out_stride * (p.out_type == DataType::fp32 ? 4 : 2);
-    if (p.temperatures) a.temperatures = p.temperatures + first;
-    device::launch(instance<Of>(p.types(), i),
-                   {.blocks = unsigned(a.rows * by.blocks),
-                    .threads = unsigned(by.threads),
-                    .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
-                    .stream = p.stream,
-                    .cluster = unsigned(by.blocks),
-                    .overlap = p.overlap},
-                   a);
-  }
+  device::Grid how = cluster(p, by);
+  for_rows(p, a, by.blocks, [&](const Args& some) {
+    how.blocks = unsigned(some.rows * by.blocks);
+    device::launch(instance<Of>(p.types(), i), how, some);
+  });
 }
 
 }  // namespace

@@ -93,11 +93,7 @@ int find(const Problem& p, Plan& found) {
   found = {};
   return -1;
 }
-Plan plan(const Problem& p) {
-  Plan found;
-  find(p, found);
-  return found;
-}
+constexpr auto plan = planned<find>;
 std::string supports(const Problem& p) {
   if (!p.spin) return "its blocks wait for each other";
   return plan(p).threads ? "" : "the row is too long for the card, or for the plan";

@@ -102,11 +102,7 @@ int find(const Problem& p, Plan& found) {
   }
   return -1;
 }
-Plan plan(const Problem& p) {
-  Plan found;
-  find(p, found);
-  return found;
-}
+constexpr auto plan = planned<find>;
 std::string supports(const Problem& p) { return plan(p).threads ? "" : "there is no such plan"; }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
@@ -126,20 +122,14 @@ std::int64_t workspace(const Problem& p) {
 void launch(const Problem& p) {
   Plan by;
   const int i = find(p, by);
-  Args a = args_of(p, by);
-  const long rows = (long(1) << 30) / by.blocks;  // of a launch
-  for (long first = 0; first < p.rows; first += rows) {
-    a.rows = p.rows - first < rows ? p.rows - first : rows;
-    a.in = static_cast<const char*>(p.in) + first * p.in_stride * (p.in_type == DataType::fp32 ? 4 : 2);
-    a.out = static_cast<char*>(p.out) + first * p.out_stride * (p.out_type == DataType::fp32 ? 4 : 2);
-    if (p.temperatures) a.temperatures = p.temperatures + first;
-    const device::Grid grid = {.blocks = unsigned(a.rows * by.blocks),
+  for_rows(p, args_of(p, by), by.blocks, [&](const Args& some) {
+    const device::Grid grid = {.blocks = unsigned(some.rows * by.blocks),
                                .threads = unsigned(by.threads),
                                .stream = p.stream,
                                .overlap = p.overlap};
-    device::launch(instance<Of>(p.types(), i), grid, a);
-    device::launch(instance<Of>(p.types(), kPlans.size() + i), grid, a);
-  }
+    device::launch(instance<Of>(p.types(), i), grid, some);
+    device::launch(instance<Of>(p.types(), kPlans.size() + i), grid, some);
+  });
 }
 
 }  // namespace

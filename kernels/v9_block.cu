@@ -67,11 +67,7 @@ int find(const Problem& p, Plan& found) {
   }
   return -1;
 }
-Plan plan(const Problem& p) {
-  Plan found;
-  find(p, found);
-  return found;
-}
+constexpr auto plan = planned<find>;
 std::string supports(const Problem& p) {
   return plan(p).threads ? "" : "the row is too long for a block, or for the plan";
 }

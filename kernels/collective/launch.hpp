@@ -40,5 +40,25 @@ inline long slice_vectors(const Problem& p, int threads, int parts) {
   return parts == 1 ? whole : divide_up(divide_up(whole, line), parts) * line;
 }
 
+// Calls `start` with as many rows at a time as a grid has room for at `blocks` a row.
+template <class Start>
+static void for_rows(const Problem& p, Args a, long blocks, Start start) {
+  const long most = (long(1) << 30) / blocks;
+  for (long first = 0; first < p.rows; first += most) {
+    a.rows = p.rows - first < most ? p.rows - first : most;
+    a.in = static_cast<const char*>(p.in) + first * p.in_stride * (p.in_type == DataType::fp32 ? 4 : 2);
+    a.out = static_cast<char*>(p.out) + first * p.out_stride * (p.out_type == DataType::fp32 ? 4 : 2);
+    if (p.temperatures) a.temperatures = p.temperatures + first;
+    start(a);
+  }
+}
+// What `Find` finds.
+template <int (*Find)(const Problem&, Plan&)>
+static Plan planned(const Problem& p) {
+  Plan found;
+  Find(p, found);
+  return found;
+}
+
 }  // namespace SOFTMAX_BACKEND
 }  // namespace softmax::collective

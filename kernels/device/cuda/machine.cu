@@ -387,10 +387,13 @@ const Limits& limits() {
       SOFTMAX_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, now));
       return value;
     };
+    cudaFuncAttributes code;
+    SOFTMAX_CUDA_CHECK(cudaFuncGetAttributes(&code, cuda::compare_bytes));
+    const int major = attribute(cudaDevAttrComputeCapabilityMajor),
+              minor = attribute(cudaDevAttrComputeCapabilityMinor);
     of_gpu = {.multiprocessors = attribute(cudaDevAttrMultiProcessorCount),
               .shared_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-              .compute_capability =
-                  10 * attribute(cudaDevAttrComputeCapabilityMajor) + attribute(cudaDevAttrComputeCapabilityMinor)};
+              .compute_capability = std::min(10 * major + minor, code.ptxVersion)};
     device = now;
   }
   return of_gpu;
