@@ -209,7 +209,7 @@ void KernelCase::measure(benchmark::State& st, Workspace& ws) {
   const std::string how = choice.kernel != &kernel_ ? to_string(choice)
                           : kernel_.traits().plan   ? to_string(choice.plan)
                                                     : "";
-  const std::string by = how.empty() ? "" : " [" + how + "]";
+  const std::string by = how.empty() ? "" : " [" + how + (how_.overlap ? ", overlapping]" : "]");
   st.SetLabel(std::string(kernel_.idea()) + by + on_file());
   const auto launch = [&](int set) { kernel_.launch(problems[std::size_t(set)]); };
   session_.expected(ws);  // first: it looks at the input

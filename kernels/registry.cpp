@@ -41,14 +41,20 @@ std::string list(const List<T>& values, Spell spell) {
 
 bool same_place(const Problem& p) { return p.in == p.out && p.in_type == p.out_type && p.in_stride == p.out_stride; }
 
+std::string text(double x) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%g", x);
+  return digits;
+}
+
 std::string bad_pointers(const Problem& p, bool in_place) {
-  if (!p.in || !p.out) return "input or output is a null pointer";
+  if (!p.in || !p.out) return std::string(p.in ? "out" : "in") + " is a null pointer";
   const auto end = [&p](const void* begin, std::int64_t stride, DataType type) {
     return static_cast<const char*>(begin) + ((p.rows - 1) * stride + p.cols) * std::int64_t(bytes_per_element(type));
   };
   const bool apart = end(p.in, p.in_stride, p.in_type) <= p.out || end(p.out, p.out_stride, p.out_type) <= p.in;
   if (apart || (in_place && same_place(p))) return "";
-  return in_place ? "input and output overlap without being the same"
+  return in_place ? "input and output overlap; in place they are the same, with the same type and stride"
                   : "input and output overlap, and kernels are promised that they do not";
 }
 
@@ -113,15 +119,22 @@ Kernel::Kernel(int version, std::string_view name, std::string_view idea, std::s
 std::string Kernel::unsupported(const Problem& p) const {
   if (p.rows < 0 || p.cols < 0)
     return "rows and cols must be at least 0, not " + std::to_string(p.rows) + " and " + std::to_string(p.cols);
-  if (p.in_stride < p.cols || p.out_stride < p.cols)
-    return "a row stride must be at least cols = " + std::to_string(p.cols) + ", not " +
-           std::to_string(std::min(p.in_stride, p.out_stride));
+  for (const auto& [what, stride, type] :
+       {std::tuple("in_stride", p.in_stride, p.in_type), {"out_stride", p.out_stride, p.out_type}}) {
+    if (stride < p.cols)
+      return std::string(what) + " must be at least cols = " + std::to_string(p.cols) + ", not " +
+             std::to_string(stride);
+    // With room for the arithmetic of whoever rounds up.
+    if (p.rows > 0 && stride > (std::int64_t{1} << 60) / p.rows / std::int64_t(bytes_per_element(type)))
+      return std::to_string(p.rows) + " rows of " + what + " " + std::to_string(stride) + " are more than 2^60 bytes";
+  }
+  if (p.max_blocks < 0) return "max_blocks must be at least 0, not " + std::to_string(p.max_blocks);
   if (std::find(traits_.types.begin(), traits_.types.end(), p.types()) == traits_.types.end())
     return label() + " takes " + list(traits_.types, [](Types t) { return softmax::name(t); }) + ", not " +
            softmax::name(p.types());
   if (!traits_.temperature && (p.temperature != 1 || p.temperatures)) return label() + " knows no temperature";
-  if (!(p.temperature > 0 && p.temperature <= FLT_MAX))
-    return "a temperature must be above 0 and finite, not " + std::to_string(p.temperature);
+  if (!p.temperatures && !(p.temperature > 0 && p.temperature <= FLT_MAX))
+    return "a temperature must be above 0 and finite, not " + text(p.temperature);
   if (traits_.blocks[0] == 0 && p.block != 0)
     return label() + " chooses its own block size, so ask for 0, not " + std::to_string(p.block);
   if (std::find(traits_.blocks.begin(), traits_.blocks.end(), p.block) == traits_.blocks.end())

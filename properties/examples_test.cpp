@@ -152,6 +152,58 @@ TEST_P(Examples, every_plan_is_full) {
   EXPECT_GE(full, 2 * traits.plans.size());
 }
 
+// More blocks than a warp has lanes, and a block threads, where the machine holds them: none of their sums is lost.
+TEST_P(Examples, many_blocks_share_a_row) {
+  const Traits& traits = kernel().traits();
+  int shared = 0;
+  for (const int blocks : {16, 48, 64, 132, 300, 528}) {
+    Case c{.cols = 70001, .block = 0, .plan = {.blocks = blocks}};
+    for (const Plan& plan : traits.plans)
+      if (plan.threads == 128 || c.plan.threads == 0) c.plan.threads = plan.threads, c.plan.vectors = plan.vectors;
+    if (c.plan.threads == 0 || !kernel().unsupported(problem_of(c)).empty()) continue;
+    if (kernel().plan(problem_of(c)).blocks != blocks) continue;
+    ++shared;
+    for (float v : run(kernel(), c, std::vector<float>(std::size_t(c.cols), 2.5f)).y)
+      ASSERT_TRUE(reference::ulp_distance(v, 1.0f / float(c.cols)) <= (fast() ? 2 : 0)) << v << ": " << c;
+  }
+  const int version = kernel().version();
+  if (version < 10 || version > 12) GTEST_SKIP() << "no blocks of it share a row";
+  EXPECT_GE(shared, version == 10 ? 1 : 3);
+}
+
+// Rows that the same blocks take one after the other.
+TEST_P(Examples, each_row_has_its_temperature) {
+  if (!kernel().traits().temperature) GTEST_SKIP() << "knows no temperature";
+  constexpr std::int64_t kRows = 5, kCols = 200;
+  const float temperatures[kRows] = {1, 2, 0.5f, 3, 0.25f};
+  std::vector<float> x, y(kRows * kCols);
+  for (std::int64_t i = 0; i < kRows * kCols; ++i) x.push_back(float(i % kCols) / 50);
+  Buffer in(kernel().machine(), x.size() * 4), out(kernel().machine(), x.size() * 4),
+      each(kernel().machine(), sizeof temperatures);
+  in.upload(x.data(), x.size() * 4);
+  each.upload(temperatures, sizeof temperatures);
+  Problem p{.rows = kRows, .cols = kCols, .in_stride = kCols, .out_stride = kCols, .in = in.data(), .out = out.data()};
+  p.temperatures = each.floats();
+  p.max_blocks = 2;
+  for (const Plan& plan : kernel().traits().plans) {
+    p.plan = {plan.threads, plan.vectors, 0, 2};
+    if (kernel().unsupported(p).empty()) break;
+    p.plan = {};
+  }
+  const Buffer workspace = zeroed_workspace(p);
+  p.workspace = workspace.data();
+  kernel().launch(p);
+  kernel().machine().synchronize();
+  out.download(y.data(), y.size() * 4);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    const std::span<const float> row(x.data() + r * kCols, kCols);
+    const reference::Row exact = reference::analyse(row, temperatures[r]);
+    for (std::int64_t i = 0; i < kCols; ++i)
+      ASSERT_NEAR(y[std::size_t(r * kCols + i)], double(exact.y[std::size_t(i)]), 1e-6)
+          << "row " << r << ", column " << i;
+  }
+}
+
 // The laws draw from these widths; here each has its turn.
 TEST_P(Examples, listed_widths) {
   int turn = 0;

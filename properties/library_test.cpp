@@ -169,7 +169,7 @@ Types draw_types() { return kTypes[below(kTypes.size())]; }
 Table draw_table(Types t) {
   Table table = parse_table("in_bytes,out_bytes,rows,cols,version,threads,vectors,blocks\n", "no rule");
   for (int n = 1 + below(6); n > 0; --n) {
-    const Kernel& kernel = cpu_kernel("V" + std::to_string(*rc::gen::element(7, 8, 9, 10, 11, 11, 12, 12)));
+    const Kernel& kernel = cpu_kernel("V" + std::to_string(*rc::gen::element(8, 9, 10, 11, 11, 12, 12)));
     Plan plan;
     if (kernel.traits().plans.size() > 0 && either()) plan = kernel.traits().plans[below(kernel.traits().plans.size())];
     plan.blocks = *rc::gen::element(0, 0, 2, 4, 16);
@@ -242,8 +242,8 @@ TEST(Library, another_table_is_noticed) {
 }
 
 TEST(Library, a_rule_that_nobody_can_follow_passes_to_the_next) {
-  // A lesson, a version that is not there, a row too long for a warp, a cluster too large; V11 may not spin.
-  const Ruled ruled("4,4,,,7,,,\n4,4,,,99,,,\n4,4,,,8,,,\n4,4,,,10,256,8,32\n4,4,1,,11,,,\n4,4,,,9,512,4,\n");
+  // A row too long for a warp, a cluster too large; V11 may not spin.
+  const Ruled ruled("4,4,,,8,,,\n4,4,,,10,256,8,32\n4,4,1,,11,,,\n4,4,,,9,512,4,\n");
   EXPECT_EQ(picked(dense(2, 5000), kCpu), "V9 512x4");
   EXPECT_EQ(picked(dense(1, 5000), kCpu).substr(0, 3), "V11");
   Problem no_spin = dense(1, 5000);
@@ -407,13 +407,15 @@ TEST(LibraryTable, refuses_what_is_no_rule_and_names_the_line) {
                            "4,4,,,8,,,1.5",
                            "4,4,99999999999999999999,,8,,,",
                            "4;4",
-                           "4,4,,,8,,,\r",
+                           "4,4,,,7,,,",
+                           "4,4,,,13,,,",
                            " ",
                            "in_bytes,out_bytes,rows,cols,version,threads,vectors,blocks"}) {
     const std::string text = "# a comment\n" + kHead + "4,4,,,9,,,\n\n" + line + "\n4,4,,,10,,,\n";
     expect_says(refusal<std::runtime_error>([&] { parse_table(text, "some.csv"); }), "some.csv, line 5: ");
   }
   expect_says(refusal<std::runtime_error>([] { parse_table("4,4,,,9,,,\n", "x"); }), "x, line 1: the first line must");
+  EXPECT_EQ(parse_table(kHead.substr(0, kHead.size() - 1) + "\r\n4,4,,,8,,,\r\n", "x").size(), 1u);
   expect_says(refusal<std::runtime_error>([] { parse_table("# no more\n", "x"); }), "x: no line in_bytes");
 }
 

@@ -27,7 +27,10 @@ struct Args {
   void* workspace;
 };
 // Of a temperature so low that the quotient would be infinite: all but the maximum are 0 all the same.
-__host__ __device__ __forceinline__ float scale_at(float temperature) { return fminf(kLog2E / temperature, FLT_MAX); }
+__host__ __device__ __forceinline__ float scale_at(float temperature) {
+  const float scale = kLog2E / temperature;
+  return scale > FLT_MAX ? FLT_MAX : scale;  // of a NaN it is one
+}
 inline Args args_of(const Problem& p, const Plan& plan) {
   return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, scale_at(p.temperature),
           p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false,        p.workspace};

@@ -45,7 +45,7 @@ struct Problem {
   int block = 0;                        // threads a block, one of Traits::blocks; 0 where the kernel chooses for itself
   Plan plan = {};                       // of a kernel that has plans
   float temperature = 1;                // the row is divided by it first; above 0
-  const float* temperatures = nullptr;  // one for each row, in the machine's memory, in place of that
+  const float* temperatures = nullptr;  // in place of that one for each row, in the machine's memory: not checked
   bool overlap = false;  // the launch may begin before the one ahead of it in the stream ends, and waits for it itself
   int max_blocks = 0;    // resident at one time, where blocks wait for each other; 0: as many as the machine holds
   bool spin = true;      // blocks may wait for each other; clusters, which the machine starts as one, always may

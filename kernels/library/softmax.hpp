@@ -40,8 +40,7 @@ void forward(const Problem& p, Device = Device::best);
 // fewer rows too, so that one workspace serves every batch up to the largest.
 std::int64_t workspace_bytes(const Problem& p, Device = Device::best);
 
-// What forward(p) starts: "V10 512x8+4s c2"; empty if it starts nothing. README.md of the kernels says what V10 is,
-// problem.hpp what a plan.
+// What forward(p) starts: "V10 512x8+4s c2"; empty if it starts nothing. problem.hpp says what a plan is.
 std::string picked(const Problem& p, Device = Device::best);
 
 // Obeys the table of this file in place of the built-in one, which was measured on an H200. Not while another thread calls:

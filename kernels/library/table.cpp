@@ -53,7 +53,7 @@ Rule parse_rule(std::string_view line) {
   rule.out_bytes = fields[1][0] - '0';
   rule.rows = number(fields[2], kAny, 1, kAny);
   rule.cols = number(fields[3], kAny, 1, kAny);
-  rule.version = int(number(fields[4], -1, 1, 1 << 20));
+  rule.version = int(number(fields[4], -1, 8, 12));  // Auto's
   rule.plan = {int(number(fields[5], 0, 1, 1024)), int(number(fields[6], 0, 1, 1024)), 0,
                int(number(fields[7], 0, 1, 1 << 20))};
   return rule;
@@ -71,7 +71,8 @@ Table parse_table(std::string_view text, const std::string& source) {
   bool head = false;
   for (int line = 1; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
-    const std::string_view one = text.substr(0, end);
+    std::string_view one = text.substr(0, end);
+    if (one.ends_with('\r')) one.remove_suffix(1);
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
     if (one.empty() || one[0] == '#') continue;
     try {
