@@ -209,7 +209,7 @@ class Gpu:
         source = torch.Generator("cuda").manual_seed(seed)
         for _ in range(slots):
             x = torch.empty(shape, dtype=DTYPES[dtype], device="cuda").normal_(generator=source)
-            x.view(-1)[::16384] *= 20
+            x.view(-1)[::16384] *= 4
             self.x.append(x)
             self.y.append(torch.empty_like(x))
         self.sums = [x.sum(-1, dtype=torch.float64) for x in self.x]

@@ -79,6 +79,22 @@ TEST(ReferenceRow, RowsWithoutAnAnswerAreNaN) {
   }
 }
 
+// What programs verify on: a kernel that leaves out any eighth of a row is off by more than a hundredth.
+TEST(ReferenceRow, NoiseStaysSpread) {
+  for (const std::int64_t cols : {1000, 50257, 128256, 1 << 20})
+    for (std::int64_t r = 0; r < 4; ++r) {
+      double all = 0, eighths[8] = {};
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const double e = std::exp(double(noise(1, std::uint64_t(r * cols + c))));
+        all += e, eighths[8 * c / cols] += e;
+      }
+      for (const double part : eighths) {
+        EXPECT_GT(part / all, 0.01) << cols << " columns, row " << r;
+        EXPECT_LT(part / all, 0.9) << cols << " columns, row " << r;
+      }
+    }
+}
+
 TEST(ReferenceRow, SumAndSpread) {
   const Row row = analyse(Floats{0, 1, -kInf, 2, 3});
   EXPECT_EQ(row.max, 3);
