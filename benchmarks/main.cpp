@@ -179,12 +179,7 @@ struct Wanted {
 };
 Wanted wanted(const Options& options, const Machine& machine, Shape file) {
   if (!options.points.empty()) {
-    std::vector<Point> all;
-    try {
-      all = read_points(options.points);
-    } catch (const std::runtime_error& e) {
-      throw UsageError(e.what());
-    }
+    std::vector<Point> all = read_points(options.points);
     const auto large = [](const Point& point) { return point.shape.elements() > std::int64_t{1} << 20; };
     if (const auto out = machine.simulated() ? std::erase_if(all, large) : 0; out > 0)
       note("left out: " + std::to_string(out) + " points of more than a million elements, which are a GPU's");

@@ -4,8 +4,9 @@
 #include <charconv>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <string>
+
+#include "benchmarks/options.hpp"
 
 namespace softmax::bench {
 namespace {
@@ -52,9 +53,9 @@ std::vector<Point> read_points(const std::string& path) {
   std::vector<Point> all;
   std::string line;
   const auto refuse = [&](int number, const std::string& why) {
-    throw std::runtime_error(path + ", line " + std::to_string(number) + ": " + why);
+    throw UsageError(path + ", line " + std::to_string(number) + ": " + why);
   };
-  if (!file) throw std::runtime_error(path + ": cannot be read");
+  if (!file) throw UsageError(path + ": cannot be read");
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.ends_with('\r')) line.pop_back();
     if (number == 1 && !(line + ",").starts_with("dtype,N,C,mode,"))
@@ -79,7 +80,7 @@ std::vector<Point> read_points(const std::string& path) {
     point.overlap = true;
     if (in_graph(point.mode)) all.push_back(point);
   }
-  if (all.empty()) throw std::runtime_error(path + ": no point in it");
+  if (all.empty()) throw UsageError(path + ": no point in it");
   return all;
 }
 

@@ -50,12 +50,12 @@ struct How {
 };
 
 // A CSV file that begins with dtype,N,C,mode: of kernels that have plans; what is in a graph also with launches that
-// overlap. Throws std::runtime_error, which names the line.
+// overlap. Throws UsageError, which names the line.
 std::vector<Point> read_points(const std::string& path);
 
 // A simulated machine gets stand-ins that take it milliseconds: as many rows as a warp has lanes, 1/32 of the columns.
 // `sample` is the shape of the file that comes with the project; the ladder ends with it. `studies` has no point.
-// `goals` is benchmarks/goals.csv: what the fast kernels are measured against; throws std::runtime_error without it.
+// `goals` is benchmarks/goals.csv: what the fast kernels are measured against; throws UsageError without it.
 std::vector<Point> points(Suite, bool simulated, Shape sample = {});
 
 }  // namespace softmax::bench
