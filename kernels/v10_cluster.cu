@@ -21,14 +21,14 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
   SHARED(arrived, device::Mbarrier);
   Exchange exchange{pairs, &arrived};
   exchange.begin(a.blocks);
-  const long row = blockIdx.x / unsigned(a.blocks);
+  const long row = device::cluster_index();
   Part part(int(threadIdx.x), staged, a.shared);
-  begin(a, part, [&] {
-    part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, int(blockIdx.x % unsigned(a.blocks)), a.blocks);
-  });
+  begin(a, part,
+        [&] { part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, exchange.rank(), a.share); });
+  step_apart(a);
   part.load(a.once);
   const float scale = scale_of(a, row);
-  const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
+  const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
   part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, a.blocks, scale), scale);
 }
 
@@ -103,8 +103,9 @@ void launch(const Problem& p) {
   Plan by;
   const int i = find(p, by);
   Args a = args_of(p, by);
-  a.once = p.rows * by.blocks <= 2 * device::limits().multiprocessors;
   a.early = p.overlap && leaves_room(p.rows * by.blocks, by.threads);
+  a.once = p.rows * by.blocks <= 2 * device::limits().multiprocessors;
+  if (by.shared > 0) a.apart = unsigned(device::limits().multiprocessors * 1024 / by.threads);
   device::Grid how = cluster(p, by);
   for_rows(p, a, by.blocks, [&](const Args& some) {
     how.blocks = unsigned(some.rows * by.blocks);

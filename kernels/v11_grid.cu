@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
   GridExchange<Threads> exchange{static_cast<GridWorkspace*>(a.workspace), pairs, &round, group, rank, a.blocks};
   Part part(int(threadIdx.x), staged, a.shared);
   const auto take = [&](long row) {
-    part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, rank, a.blocks);
+    part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, rank, a.share);
   };
   begin(a, part, [&] { take(group); });
   exchange.begin();
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
     if (row != group) take(row);
     part.load(a.once);
     const float scale = scale_of(a, row);
-    const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
+    const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
     part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, scale), scale);
   }
   exchange.end(unsigned(divide_up(a.rows, groups)));

@@ -16,7 +16,7 @@ using namespace softmax::collective;
 template <int Threads>
 __device__ __forceinline__ MaxSum of_block(MaxSum of_thread, float scale) {
   SHARED(pairs, std::uint64_t[32]);
-  return block_exchange<Threads>(lanes_merge<32>(of_thread, scale), pairs, scale);
+  return block_exchange<Threads>(warp_merge(of_thread, scale), pairs, scale);
 }
 
 // Of a multiprocessor: 64 registers each, or 80 for 8 vectors, which spill 16-bit types out of 64.
@@ -34,9 +34,9 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   const In* const x = static_cast<const In*>(a.in) + row * a.in_stride;
   Part part(int(threadIdx.x));
   MaxSum mine = {-INFINITY, 0};
-  const long tiles = Part::tiles_of(a.cols, a.blocks);
+  const long tiles = Part::tiles_of(a.share);
   for (long tile = 0; tile < tiles; ++tile) {
-    part.take_tile(x, a.cols, rank, a.blocks, tile), part.load(false);
+    part.take_tile(x, a.cols, rank, a.share, tile), part.load();
     mine = part.reduce(mine, scale);
   }
   const MaxSum all = of_block<Threads>(mine, scale);
@@ -54,15 +54,15 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   const In* const x = static_cast<const In*>(a.in) + row * a.in_stride;
   Out* const y = static_cast<Out*>(a.out) + row * a.out_stride;
   Part part(int(threadIdx.x));
-  long tile = Part::tiles_of(a.cols, a.blocks) - 1;
-  part.take_tile(x, a.cols, rank, a.blocks, tile), part.load(true);
+  long tile = Part::tiles_of(a.share) - 1;
+  part.take_tile(x, a.cols, rank, a.share, tile), part.load(true);
   device::grid_dependency_wait();
   const std::uint64_t* const told = static_cast<const std::uint64_t*>(a.workspace) + row * a.blocks;
   MaxSum mine = {-INFINITY, 0};
   for (int i = int(threadIdx.x); i < a.blocks; i += Threads) mine = merge(mine, as_pair(told[i]), scale);
   const MaxSum all = of_block<Threads>(mine, scale);
   for (part.store(y, all, scale); --tile >= 0; part.store(y, all, scale))
-    part.take_tile(x, a.cols, rank, a.blocks, tile), part.load(true);
+    part.take_tile(x, a.cols, rank, a.share, tile), part.load(true);
 }
 
 #define INSTANCES(X) X(128, 8) X(256, 4) X(256, 8) X(512, 4)

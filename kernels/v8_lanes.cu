@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kBlock<Vectors>, Regular&& Vectors == 1 ? 2048
   if constexpr (Regular)
     part.load_regular(x, cols / Part::kN);
   else
-    part.take(x, cols, 0, 1), part.load(false);
+    part.take(x, cols), part.load();
   const float max = lanes_max<Lanes>(part.max());
   const MaxSum all = {max, lanes_sum<Lanes>(part.sum(max, scale))};
   if constexpr (Regular)

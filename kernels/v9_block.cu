@@ -27,10 +27,10 @@ __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_
   SHARED(pairs, std::uint64_t[32]);
   const long row = blockIdx.x;
   Part part(int(threadIdx.x), staged, a.shared);
-  begin(a, part, [&] { part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, 0, 1); });
+  begin(a, part, [&] { part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols); });
   part.load(a.once);
   const float scale = scale_of(a, row);
-  const MaxSum of_warp = lanes_merge<32>(part.reduce({-INFINITY, 0}, scale), scale);
+  const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
   part.store(static_cast<Out*>(a.out) + row * a.out_stride, block_exchange<Threads>(of_warp, pairs, scale), scale);
 }
 

@@ -210,14 +210,16 @@ TEST_F(GridGpu, works_beside_a_kernel_that_stays) {
 }
 
 // Each launch reads what the one ahead wrote, which was a NaN before; with Problem::overlap it begins early.
-class OverlapGpu : public testing::TestWithParam<int> {};
+// Few rows leave it room beside the one ahead, and then it asks L2 for its input before it waits.
+class OverlapGpu : public testing::TestWithParam<std::tuple<int, bool>> {};
 TEST_P(OverlapGpu, a_chain_of_launches_keeps_its_order) {
-  const Kernel* const kernel = on_gpu(GetParam());
+  const auto [version, few] = GetParam();
+  const Kernel* const kernel = on_gpu(version);
   ASSERT_TRUE(kernel) << "built without CUDA";
   SKIP_IF_UNAVAILABLE(*kernel);
   Machine& machine = kernel->machine();
   constexpr std::int64_t kSteps = 100;
-  const std::int64_t cols = GetParam() == 8 ? 1000 : GetParam() == 9 ? 8000 : 100000, rows = 1600000 / cols;
+  const std::int64_t cols = version == 8 ? 1000 : version == 9 ? 8000 : 100000, rows = few ? 2 : 1600000 / cols;
   const std::size_t bytes = std::size_t(rows * cols) * sizeof(float);
   Buffer plain(machine, (kSteps + 1) * bytes), early(machine, plain.bytes());
   Problem p{.rows = rows, .cols = cols, .in_stride = cols, .out_stride = cols};
@@ -258,10 +260,13 @@ TEST_P(OverlapGpu, a_chain_of_launches_keeps_its_order) {
     EXPECT_TRUE(machine.equal(plain.data(), early.data(), plain.bytes())) << "in a graph";
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, OverlapGpu, testing::Values(0, 8, 9, 10, 11, 12), [](const auto& info) {
-  const Kernel* const kernel = on_gpu(info.param);
-  return kernel ? test_name(*kernel) : "none" + std::to_string(info.param);
-});
+INSTANTIATE_TEST_SUITE_P(All, OverlapGpu, testing::Combine(testing::Values(0, 8, 9, 10, 11, 12), testing::Bool()),
+                         [](const auto& info) {
+                           const auto [version, few] = info.param;
+                           const Kernel* const kernel = on_gpu(version);
+                           return (kernel ? test_name(*kernel) : "none" + std::to_string(version)) +
+                                  (few ? "_few_rows" : "");
+                         });
 
 }  // namespace
 }  // namespace softmax::properties

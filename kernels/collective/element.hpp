@@ -6,7 +6,7 @@
 namespace softmax::collective {
 inline namespace SOFTMAX_BACKEND {
 
-// N neighbours as they lie in memory, by 32-bit words: one load or store of 4, 8 or 16 bytes.
+// N neighbours as they lie in memory, by 32-bit words; those of 8 or 16 bytes are one load or store.
 template <class T, int N>
 struct Pack {
   static constexpr int kWords = N * int(sizeof(T)) / 4;
@@ -41,6 +41,22 @@ __device__ __forceinline__ unsigned narrow(float2 x, __nv_bfloat16) {
   unsigned word;
   memcpy(&word, &both, 4);
   return word;
+}
+
+// The larger ones of each two; a NaN gives way to a number.
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b, __half) {
+  __half2 x, y;
+  memcpy(&x, &a, 4), memcpy(&y, &b, 4);
+  x = __hmax2(x, y);
+  memcpy(&a, &x, 4);
+  return a;
+}
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b, __nv_bfloat16) {
+  __nv_bfloat162 x, y;
+  memcpy(&x, &a, 4), memcpy(&y, &b, 4);
+  x = __hmax2(x, y);
+  memcpy(&a, &x, 4);
+  return a;
 }
 
 template <class T, int N>
@@ -85,13 +101,10 @@ __device__ __forceinline__ Pack<T, N> load(const T* from, bool once) {
     const uint4* at = reinterpret_cast<const uint4*>(from);
     const uint4 w = once ? __ldcs(at) : *at;
     to.word[0] = w.x, to.word[1] = w.y, to.word[2] = w.z, to.word[3] = w.w;
-  } else if constexpr (to.kWords == 2) {
+  } else {
     const uint2* at = reinterpret_cast<const uint2*>(from);
     const uint2 w = once ? __ldcs(at) : *at;
     to.word[0] = w.x, to.word[1] = w.y;
-  } else {
-    const unsigned* at = reinterpret_cast<const unsigned*>(from);
-    to.word[0] = once ? __ldcs(at) : *at;
   }
   return to;
 }
@@ -100,10 +113,8 @@ template <class T, int N>
 __device__ __forceinline__ void store(T* to, const unsigned (&word)[Pack<T, N>::kWords]) {
   if constexpr (Pack<T, N>::kWords == 4)
     __stwb(reinterpret_cast<uint4*>(to), make_uint4(word[0], word[1], word[2], word[3]));
-  else if constexpr (Pack<T, N>::kWords == 2)
-    __stwb(reinterpret_cast<uint2*>(to), make_uint2(word[0], word[1]));
   else
-    *reinterpret_cast<unsigned*>(to) = word[0];
+    __stwb(reinterpret_cast<uint2*>(to), make_uint2(word[0], word[1]));
 }
 
 // The i-th of them.

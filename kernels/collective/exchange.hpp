@@ -20,7 +20,7 @@ template <int Slots>
 __device__ __forceinline__ MaxSum warp_merge(const std::uint64_t* pairs, int slots, int lane, float scale) {
   if constexpr (Slots <= 32) {
     const MaxSum one = lane < slots ? as_pair(pairs[lane]) : MaxSum{-INFINITY, 0};
-    return lanes_merge<32>(one, scale);
+    return warp_merge(one, scale);
   }
   MaxSum some[Slots / 32];
   float max = -INFINITY, sum = 0;
@@ -38,7 +38,6 @@ __device__ __forceinline__ MaxSum warp_merge(const std::uint64_t* pairs, int slo
 // A block of `Threads` threads; `pairs` has a place for each warp. The place is free again after the next barrier.
 template <int Threads>
 __device__ __forceinline__ MaxSum block_exchange(MaxSum of_warp, std::uint64_t* pairs, float scale) {
-  if constexpr (Threads == 32) return of_warp;
   const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
   if (lane == 0) pairs[warp] = as_word(of_warp);
   __syncthreads();
@@ -61,12 +60,13 @@ struct ClusterExchange {
     }
     device::cluster_arrive_relaxed();
   }
+  static __device__ __forceinline__ int rank() { return int(cooperative_groups::this_cluster().block_rank()); }
   __device__ __forceinline__ MaxSum operator()(MaxSum of_warp, int blocks, float scale) {
     const auto cluster = cooperative_groups::this_cluster();
-    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32), rank = int(cluster.block_rank());
+    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
     cluster.barrier_wait();
     if (lane < blocks)
-      device::store_async(cluster.map_shared_rank(pairs, unsigned(lane)) + rank * kWarps + warp, as_word(of_warp),
+      device::store_async(cluster.map_shared_rank(pairs, unsigned(lane)) + rank() * kWarps + warp, as_word(of_warp),
                           cluster.map_shared_rank(arrived, unsigned(lane)));
     device::mbarrier_wait(arrived, 0);
     return warp_merge<kWarps * kBlocks>(pairs, blocks * kWarps, lane, scale);
@@ -116,7 +116,7 @@ struct GridExchange {
         }
         some = merge(some, {__uint_as_float(word.z), __uint_as_float(word.w)}, scale);
       }
-      some = lanes_merge<32>(some, scale);
+      some = warp_merge(some, scale);
     }
     if (lane == 0) pairs[Threads / 32 + warp] = as_word(some);
     __syncthreads();

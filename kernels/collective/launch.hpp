@@ -40,6 +40,21 @@ inline long slice_vectors(const Problem& p, int threads, int parts) {
   return parts == 1 ? whole : divide_up(divide_up(whole, line), parts) * line;
 }
 
+inline Args args_of(const Problem& p, const Plan& plan) {
+  return {.in = p.in,
+          .out = p.out,
+          .rows = p.rows,
+          .cols = p.cols,
+          .in_stride = p.in_stride,
+          .out_stride = p.out_stride,
+          .scale = scale_at(p.temperature),
+          .temperatures = p.temperatures,
+          .shared = plan.shared,
+          .blocks = plan.blocks,
+          .share = slice_vectors(p, plan.threads, plan.blocks),
+          .workspace = p.workspace,
+          .overlap = p.overlap};
+}
 // Calls `start` with as many rows at a time as a grid has room for at `blocks` a row.
 template <class Start>
 static void for_rows(const Problem& p, Args a, long blocks, Start start) {

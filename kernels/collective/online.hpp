@@ -54,11 +54,10 @@ __device__ __forceinline__ float lanes_sum(float x) {
   for (int step = Lanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(kAll, x, step);
   return x;
 }
-// One rescale a pair, whatever the number of lanes.
-template <int Lanes>
-__device__ __forceinline__ MaxSum lanes_merge(MaxSum mine, float scale) {
-  const float max = lanes_max<Lanes>(mine.max);
-  return {max, lanes_sum<Lanes>(mine.sum * shifted_exp(mine.max, anchor(max), scale))};
+// Of a whole warp: one rescale a pair.
+__device__ __forceinline__ MaxSum warp_merge(MaxSum mine, float scale) {
+  const float max = lanes_max<32>(mine.max);
+  return {max, lanes_sum<32>(mine.sum * shifted_exp(mine.max, anchor(max), scale))};
 }
 
 }  // namespace SOFTMAX_BACKEND

@@ -21,19 +21,17 @@ struct Args {
   const float* temperatures;  // of each row, or null
   int shared;                 // vectors of a thread in shared memory
   int blocks;                 // that share a row
-  bool once;                  // all of it is on chip at one time: what was read may leave the cache first
-  bool overlap;               // the launch may have begun early
-  bool early;                 // and finds room beside the one ahead of it
+  long share;                 // vectors of a slice
   void* workspace;
+  bool overlap;        // the launch may have begun early
+  bool early = false;  // and finds room beside the one ahead of it
+  bool once = false;   // all of it is on chip at one time: what was read may leave the cache first
+  unsigned apart = 0;  // of the first blocks, that begin together: how many begin one after another
 };
 // Of a temperature so low that the quotient would be infinite: all but the maximum are 0 all the same.
 __host__ __device__ __forceinline__ float scale_at(float temperature) {
   const float scale = kLog2E / temperature;
   return scale > FLT_MAX ? FLT_MAX : scale;  // of a NaN it is one
-}
-inline Args args_of(const Problem& p, const Plan& plan) {
-  return {p.in,           p.out,       p.rows,      p.cols, p.in_stride, p.out_stride, scale_at(p.temperature),
-          p.temperatures, plan.shared, plan.blocks, false,  p.overlap,   false,        p.workspace};
 }
 // Before the first access. In every block it would cost a launch of many short ones a fifth.
 __device__ __forceinline__ void begin(const Args& a) {
@@ -51,6 +49,11 @@ __device__ __forceinline__ void begin(const Args& a, const Part& part, Take take
   device::grid_dependency_launch();
   part.prefetch();
   device::grid_dependency_wait();
+}
+// Blocks of a multiprocessor that begin together wait for their loads together, and then for each other: nobody uses memory.
+__device__ __forceinline__ void step_apart(const Args& a) {
+  constexpr int kCycles = 2;  // a block: 264 between two of a multiprocessor
+  if (blockIdx.x < a.apart) device::pause(blockIdx.x * kCycles);
 }
 __device__ __forceinline__ float scale_of(const Args& a, long row) {
   return a.temperatures ? scale_at(a.temperatures[row]) : a.scale;
@@ -71,19 +74,14 @@ class Slice {
   __device__ __forceinline__ Slice(int thread, Vector* staged = nullptr, int shared = 0)
       : thread_(thread), shared_(shared), staged_(staged) {}
 
-  // Vectors of each of `parts` slices of a row that has `whole`: whole lines of the cache, the last slices may have fewer.
-  static __host__ __device__ __forceinline__ long share_of(long whole, int parts) {
-    constexpr long kLine = kAlign / kN;
-    if (parts == 1) return whole;
-    const long lines = (whole + kLine - 1) / kLine + parts - 1;
-    // A division of 64 bits takes a hundred instructions, and the loads wait for it.
-    return (lines >> 32 ? lines / parts : unsigned(lines) / unsigned(parts)) * kLine;
+  // Takes a row, or slice `part` of those of `share` vectors; the first has the ends. A row of no columns is nothing.
+  __device__ __forceinline__ void take(const In* row, long cols) {
+    const int whole = place(row, int(cols));
+    span(row, 0, whole, true);
   }
-
-  // Takes slice `part` of `parts`; the first has the ends. A row of no columns is nothing.
-  __device__ __forceinline__ void take(const In* row, long cols, int part, int parts) {
-    const long whole = place(row, cols), share = share_of(whole, parts);
-    take(row, min(whole, part * share), min(whole, part * share + share), part == 0);
+  __device__ __forceinline__ void take(const In* row, long cols, int part, long share) {
+    const int whole = place(row, int(cols)), first = part * int(share);
+    span(row, min(whole, first), min(whole, first + int(share)), part == 0);
   }
   // Of a row that has nothing but whole vectors, `count` of them.
   __device__ __forceinline__ void load_regular(const In* row, int count) {
@@ -96,24 +94,24 @@ class Slice {
   }
   // Of a slice that is too long to keep, the tile that registers hold. The first tile of the first slice has the ends.
   static constexpr long kTile = long(Threads) * Vectors;
-  __device__ __forceinline__ void take_tile(const In* row, long cols, int part, int parts, long tile) {
-    const long whole = place(row, cols), share = share_of(whole, parts), from = part * share + tile * kTile;
-    const long last = min(whole, part * share + share);
-    take(row, min(last, from), min(last, from + kTile), part == 0 && tile == 0);
-  }
-  // Tiles of the longest slice wherever the row begins, at least one.
-  static __host__ __device__ __forceinline__ long tiles_of(long cols, int parts) {
-    const long share = share_of(cols / kN, parts);
+  static __device__ __forceinline__ long tiles_of(long share) {
     return share > kTile ? (share + kTile - 1) / kTile : 1;
+  }
+  __device__ __forceinline__ void take_tile(const In* row, long cols, int part, long share, long tile) {
+    const long whole = place(row, cols), from = part * share + tile * kTile, last = min(whole, part * share + share);
+    span(row, min(last, from), min(last, from + kTile), part == 0 && tile == 0);
   }
 
   // Asks for what was taken.
-  __device__ __forceinline__ void load(bool once) {
+  __device__ __forceinline__ void load(bool once = false) {
     const In* const at = vectors() + thread_ * kN;
-#pragma unroll
-    for (int v = 0; v < Vectors; ++v)
-      vector_[v] =
-          v * Threads + thread_ < count_ ? collective::load<In, kN>(at + v * Threads * kN, once) : nothing<In, kN>();
+    if (sizeof(In) == 4) {
+      load_vectors(at, once);
+    } else if (once) {
+      load_vectors(at, true);
+    } else {
+      load_vectors(at, false);
+    }
     if (shared_ > 0) {
       const int mine = staged();
 #pragma unroll
@@ -144,9 +142,7 @@ class Slice {
     if (ends_)
 #pragma unroll
       for (int e = 0; e < kEnds; ++e) most = fmaxf(most, end_[e]);
-#pragma unroll
-    for (int v = 0; v < Vectors; ++v) most = fmaxf(most, vector_max(vector_[v]));
-    return most;
+    return fmaxf(most, max_of<Vectors>(vector_));
   }
   __device__ __forceinline__ float sum(float max, float scale) {
     max = anchor(max);
@@ -203,7 +199,7 @@ class Slice {
     for (int v = 0; v < Vectors; ++v) {
       keep(vector_[v]);
       const Words words = output(vector_[v], max, factor, scale);
-      if (v * Threads + thread_ < count_) collective::store<Out, kN>(row + (v * Threads + thread_) * kN, words.word);
+      if (left() > v * Threads) collective::store<Out, kN>(row + (v * Threads + thread_) * kN, words.word);
     }
   }
   // Writes the softmax of the slice, whose row has this (max, sum). All threads of a warp call.
@@ -223,7 +219,7 @@ class Slice {
       for (int v = 0; v < Vectors; ++v) {
         keep(vector_[v]);
         const Words words = output(vector_[v], max, factor, scale);
-        if (v * Threads + thread_ < count_) collective::store<Out, kN>(to + v * Threads * kN, words.word);
+        if (left() > v * Threads) collective::store<Out, kN>(to + v * Threads * kN, words.word);
       }
       to += kTile * kN;
 #pragma unroll 2
@@ -243,19 +239,30 @@ class Slice {
 
  private:
   using Words = Pack<Out, kN>;
+
+  // A `once` that is known here lets a thread's loads leave together: right for 16 bits. Asking before each of them is better
+  // for 32, by 5 % at 8192 columns (kernels/NOTES.md).
+  __device__ __forceinline__ void load_vectors(const In* at, bool once) {
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v)
+      vector_[v] = left() > v * Threads ? collective::load<In, kN>(at + v * Threads * kN, once) : nothing<In, kN>();
+  }
+  // Vectors from this thread's first on.
+  __device__ __forceinline__ int left() const { return count_ - thread_; }
   static constexpr int kLanes = Threads < 32 ? Threads : 32;
 
   // Where the row's vectors begin; returns how many it has.
-  __device__ __forceinline__ long place(const In* row, long cols) {
+  template <class Integer>
+  __device__ __forceinline__ Integer place(const In* row, Integer cols) {
     const int astray = int(reinterpret_cast<std::uintptr_t>(row) / sizeof(In) % kAlign);
-    head_ = int(min(cols, long((kAlign - astray) % kAlign)));
-    const long whole = (cols - head_) / kN;
+    head_ = int(min(cols, Integer((kAlign - astray) % kAlign)));
+    const Integer whole = (cols - head_) / kN;
     cols_ = cols;
     tail_ = int(cols - head_ - whole * kN);
     return whole;
   }
   // Takes the vectors from `first` up to `last`, and the row's ends.
-  __device__ __forceinline__ void take(const In* row, long first, long last, bool ends) {
+  __device__ __forceinline__ void span(const In* row, long first, long last, bool ends) {
     row_ = row;
     first_ = first;
     count_ = int(last - first);
@@ -283,13 +290,23 @@ class Slice {
       for (int w = 0; w < Vector::kWords; ++w) asm volatile("" : "+r"(v.word[w]));
 #endif
   }
-  __device__ __forceinline__ static float vector_max(const Vector& v) {
-    float x[kN];
-    unpack(v, x);
-    float most = x[0];
+  // `after`: of 16-bit numbers the compiler would take all maxima before the first exp, and wait for all loads. So they begin
+  // with two NaNs, of either type, which count for nothing, made of what must come before.
+  template <int Count>
+  __device__ __forceinline__ static float max_of(const Vector* some, [[maybe_unused]] float after = 0) {
+    constexpr int kWords = Vector::kWords;
+    if constexpr (sizeof(In) == 4) {
+      float most = __uint_as_float(some[0].word[0]);
 #pragma unroll
-    for (int i = 1; i < kN; ++i) most = fmaxf(most, x[i]);
-    return most;
+      for (int w = 1; w < Count * kWords; ++w) most = fmaxf(most, __uint_as_float(some[w / kWords].word[w % kWords]));
+      return most;
+    } else {
+      unsigned most = __float_as_uint(after) | 0xffe0ffe0u;
+#pragma unroll
+      for (int w = 0; w < Count * kWords; ++w) most = larger(most, some[w / kWords].word[w % kWords], In());
+      const float2 two = widen(most, In());
+      return fmaxf(two.x, two.y);
+    }
   }
   __device__ __forceinline__ static float vector_sum(const Vector& v, float max, float scale) {
     float x[kN], sum = 0;
@@ -302,9 +319,7 @@ class Slice {
   // `all` and these vectors together.
   template <int Count>
   __device__ __forceinline__ static MaxSum fold(MaxSum all, Vector* some, float scale) {
-    float most = all.max;
-#pragma unroll
-    for (int i = 0; i < Count; ++i) most = fmaxf(most, vector_max(some[i]));
+    const float most = fmaxf(all.max, max_of<Count>(some, all.sum));
     all = rescaled(all, most, scale);
 #pragma unroll
     for (int i = 0; i < Count; ++i) {

@@ -69,6 +69,18 @@ SIMT_WORD float2 __bfloat1622float2(__nv_bfloat162 v) { return {__bfloat162float
 SIMT_WORD __nv_bfloat162 __float22bfloat162_rn(float2 v) {
   return {__float2bfloat16_rn(v.x), __float2bfloat16_rn(v.y)};
 }
+// Of each two the larger one, of a NaN and a number the number.
+// (C's fmaxf makes an exception of signalling ones.)
+SIMT_WORD __half __hmax(__half a, __half b) {
+  const float x = __half2float(a), y = __half2float(b);
+  return x > y || y != y ? a : b;
+}
+SIMT_WORD __half2 __hmax2(__half2 a, __half2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
+SIMT_WORD __nv_bfloat16 __hmax(__nv_bfloat16 a, __nv_bfloat16 b) {
+  const float x = __bfloat162float(a), y = __bfloat162float(b);
+  return x > y || y != y ? a : b;
+}
+SIMT_WORD __nv_bfloat162 __hmax2(__nv_bfloat162 a, __nv_bfloat162 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
 // The low word of (high:low) >> shift % 32.
 SIMT_WORD unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return unsigned(((static_cast<unsigned long long>(high) << 32) | low) >> (shift & 31));
