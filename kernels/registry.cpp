@@ -64,8 +64,9 @@ std::string misaligned(const void* at, DataType type, int alignment, const char*
   return std::string(what) + " must begin at a multiple of " + std::to_string(alignment) + " bytes";
 }
 std::string misaligned(const Problem& p, int alignment) {
-  const std::string in = misaligned(p.in, p.in_type, alignment, "the input");
-  return in.empty() ? misaligned(p.out, p.out_type, alignment, "the output") : in;
+  if (std::string in = misaligned(p.in, p.in_type, alignment, "the input"); !in.empty()) return in;
+  if (std::string out = misaligned(p.out, p.out_type, alignment, "the output"); !out.empty()) return out;
+  return misaligned(p.temperatures, DataType::fp32, alignof(float), "the temperatures");
 }
 
 // What the kernel may touch.

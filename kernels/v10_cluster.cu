@@ -46,14 +46,10 @@ struct Of {
 constexpr int k512x8 = 4, k1024x8 = 6;
 constexpr long kSpare = 8 << 10;  // of shared memory: static, and what the system keeps
 
-// Of one row.
-device::Grid cluster(const Problem& p, const Plan& by) {
-  return {.blocks = unsigned(by.blocks),
-          .threads = unsigned(by.threads),
-          .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
-          .stream = p.stream,
-          .cluster = unsigned(by.blocks),
-          .overlap = p.overlap};
+device::Grid clusters(const Problem& p, const Plan& by, long rows) {
+  device::Grid how = grid_of(p, by, rows * by.blocks);
+  how.cluster = unsigned(by.blocks);
+  return how;
 }
 
 // Up to four blocks of at most 512 threads that hold the row in registers; else 512 threads, two blocks on a
@@ -70,9 +66,9 @@ int find(const Problem& p, Plan& found) {
     const Plan& have = kPlans[i];
     for (int blocks = least; blocks <= most; blocks *= 2) {
       const long shared = shared_of(have, blocks);
-      if (shared * have.threads * vector_bytes(p.types()) > room) continue;
+      if (shared * have.threads * vector_bytes(p.types()) > room || !launches(p.rows * blocks)) continue;
       found = {have.threads, have.vectors, int(shared), blocks};
-      if (device::resident_blocks(instance<Of>(p.types(), i), cluster(p, found)) > 0) return true;
+      if (device::resident_blocks(instance<Of>(p.types(), i), clusters(p, found, 1)) > 0) return true;
     }
     found = {};
     return false;
@@ -106,11 +102,7 @@ void launch(const Problem& p) {
   a.early = p.overlap && leaves_room(p.rows * by.blocks, by.threads);
   a.once = p.rows * by.blocks <= 2 * device::limits().multiprocessors;
   if (by.shared > 0) a.apart = unsigned(device::limits().multiprocessors * 1024 / by.threads);
-  device::Grid how = cluster(p, by);
-  for_rows(p, a, by.blocks, [&](const Args& some) {
-    how.blocks = unsigned(some.rows * by.blocks);
-    device::launch(instance<Of>(p.types(), i), how, some);
-  });
+  device::launch(instance<Of>(p.types(), i), clusters(p, by, p.rows), a);
 }
 
 }  // namespace

@@ -49,13 +49,10 @@ struct Of {
 };
 constexpr int kFirst = 1;  // 256 x 8
 
-device::Grid grid(const Problem& p, const Plan& by) {
-  return {.blocks = unsigned(by.blocks),
-          .threads = unsigned(by.threads),
-          .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
-          .stream = p.stream,
-          .cooperative = true,
-          .overlap = p.overlap};
+device::Grid grid(const Problem& p, const Plan& by, long blocks) {
+  device::Grid how = grid_of(p, by, blocks);
+  how.cooperative = true;
+  return how;
 }
 
 // The card's blocks divided among the rows, but none without four vectors for each thread; shared memory for the
@@ -86,7 +83,7 @@ int find(const Problem& p, Plan& found) {
       const long shared = rest > 0 ? rest : 0;
       if (shared * have.threads * vector_bytes(p.types()) > most) continue;
       found = {have.threads, have.vectors, int(shared), int(blocks)};
-      if (device::resident_blocks(instance<Of>(p.types(), i), grid(p, found)) < blocks) continue;
+      if (device::resident_blocks(instance<Of>(p.types(), i), grid(p, found, blocks)) < blocks) continue;
       return i;
     }
   }
@@ -110,7 +107,7 @@ void launch(const Problem& p) {
   Plan by;
   const int i = find(p, by);
   const Instance kernel = instance<Of>(p.types(), i);
-  device::Grid how = grid(p, by);
+  device::Grid how = grid(p, by, by.blocks);
   long resident = device::resident_blocks(kernel, how);
   if (p.max_blocks > 0 && p.max_blocks < resident) resident = p.max_blocks;
   if (resident > GridWorkspace::kBlocks) resident = GridWorkspace::kBlocks;

@@ -98,12 +98,16 @@ int find(const Problem& p, Plan& found) {
     const long most = useful(p, have), rows = p.batch_invariant || p.rows == 0 ? 1 : p.rows;
     const long blocks = rows < resident(have) ? resident(have) / rows : 1;
     found = {have.threads, have.vectors, 0, p.plan.blocks > 0 ? p.plan.blocks : int(blocks < most ? blocks : most)};
+    if (!launches(p.rows * found.blocks)) break;
     return i;
   }
+  found = {};
   return -1;
 }
 constexpr auto plan = planned<find>;
-std::string supports(const Problem& p) { return plan(p).threads ? "" : "there is no such plan"; }
+std::string supports(const Problem& p) {
+  return plan(p).threads ? "" : "there is no such plan, or it has more blocks than a grid";
+}
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   if (by.threads == 0) return {};
@@ -122,14 +126,9 @@ std::int64_t workspace(const Problem& p) {
 void launch(const Problem& p) {
   Plan by;
   const int i = find(p, by);
-  for_rows(p, args_of(p, by), by.blocks, [&](const Args& some) {
-    const device::Grid grid = {.blocks = unsigned(some.rows * by.blocks),
-                               .threads = unsigned(by.threads),
-                               .stream = p.stream,
-                               .overlap = p.overlap};
-    device::launch(instance<Of>(p.types(), i), grid, some);
-    device::launch(instance<Of>(p.types(), kPlans.size() + i), grid, some);
-  });
+  const device::Grid grid = grid_of(p, by, p.rows * by.blocks);
+  device::launch(instance<Of>(p.types(), i), grid, args_of(p, by));
+  device::launch(instance<Of>(p.types(), kPlans.size() + i), grid, args_of(p, by));
 }
 
 }  // namespace

@@ -83,8 +83,7 @@ Rounding rounding(const Problem& p) {
 bool regular(const Problem& p) {
   const int n = vector_elements(p.types());
   const auto whole = [n](const void* at, long stride, DataType type) {
-    return reinterpret_cast<std::uintptr_t>(at) % std::uintptr_t(n * (type == DataType::fp32 ? 4 : 2)) == 0 &&
-           stride % n == 0;
+    return reinterpret_cast<std::uintptr_t>(at) % (n * bytes_per_element(type)) == 0 && stride % n == 0;
   };
   return p.cols % n == 0 && whole(p.in, p.in_stride, p.in_type) && whole(p.out, p.out_stride, p.out_type);
 }

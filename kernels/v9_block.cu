@@ -81,13 +81,7 @@ void launch(const Problem& p) {
   const int i = find(p, by);
   Args a = args_of(p, by);
   a.early = p.overlap && leaves_room(p.rows, by.threads);
-  device::launch(instance<Of>(p.types(), i),
-                 {.blocks = unsigned(p.rows),
-                  .threads = unsigned(by.threads),
-                  .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
-                  .stream = p.stream,
-                  .overlap = p.overlap},
-                 a);
+  device::launch(instance<Of>(p.types(), i), grid_of(p, by, p.rows), a);
 }
 
 }  // namespace

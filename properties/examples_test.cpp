@@ -38,6 +38,32 @@ class Examples : public testing::TestWithParam<const Kernel*> {
     return workspace;
   }
 
+  // `rows` dense rows divided by the one temperature, or each by its own; one of two blocks a row where there is a plan.
+  std::vector<float> at_temperatures(const std::vector<float>& x, std::int64_t rows,
+                                     const std::vector<float>& temperatures, bool each_row) const {
+    std::vector<float> y(x.size());
+    const std::size_t bytes = x.size() * sizeof(float), for_each = temperatures.size() * sizeof(float);
+    Buffer in(kernel().machine(), bytes), out(kernel().machine(), bytes), each(kernel().machine(), for_each);
+    in.upload(x.data(), bytes);
+    each.upload(temperatures.data(), for_each);
+    const std::int64_t cols = std::int64_t(x.size()) / rows;
+    Problem p{.rows = rows, .cols = cols, .in_stride = cols, .out_stride = cols, .in = in.data(), .out = out.data()};
+    p.temperature = each_row ? 1 : temperatures[0];
+    if (each_row) p.temperatures = each.floats();
+    p.max_blocks = 2;
+    for (const Plan& plan : kernel().traits().plans) {
+      p.plan = {plan.threads, plan.vectors, 0, 2};
+      if (kernel().unsupported(p).empty()) break;
+      p.plan = {};
+    }
+    const Buffer workspace = zeroed_workspace(p);
+    p.workspace = workspace.data();
+    kernel().launch(p);
+    kernel().machine().synchronize();
+    out.download(y.data(), bytes);
+    return y;
+  }
+
   // Every row of x, of every type and under every block size, against the reference.
   void expect_right(const std::vector<float>& given, std::int64_t rows, std::int64_t cols) {
     for (const Types types : kernel().traits().types) {
@@ -175,26 +201,10 @@ TEST_P(Examples, many_blocks_share_a_row) {
 TEST_P(Examples, each_row_has_its_temperature) {
   if (!kernel().traits().temperature) GTEST_SKIP() << "knows no temperature";
   constexpr std::int64_t kRows = 5, kCols = 200;
-  const float temperatures[kRows] = {1, 2, 0.5f, 3, 0.25f};
-  std::vector<float> x, y(kRows * kCols);
+  const std::vector<float> temperatures = {1, 2, 0.5f, 3, 0.25f};
+  std::vector<float> x;
   for (std::int64_t i = 0; i < kRows * kCols; ++i) x.push_back(float(i % kCols) / 50);
-  Buffer in(kernel().machine(), x.size() * 4), out(kernel().machine(), x.size() * 4),
-      each(kernel().machine(), sizeof temperatures);
-  in.upload(x.data(), x.size() * 4);
-  each.upload(temperatures, sizeof temperatures);
-  Problem p{.rows = kRows, .cols = kCols, .in_stride = kCols, .out_stride = kCols, .in = in.data(), .out = out.data()};
-  p.temperatures = each.floats();
-  p.max_blocks = 2;
-  for (const Plan& plan : kernel().traits().plans) {
-    p.plan = {plan.threads, plan.vectors, 0, 2};
-    if (kernel().unsupported(p).empty()) break;
-    p.plan = {};
-  }
-  const Buffer workspace = zeroed_workspace(p);
-  p.workspace = workspace.data();
-  kernel().launch(p);
-  kernel().machine().synchronize();
-  out.download(y.data(), y.size() * 4);
+  const auto y = at_temperatures(x, kRows, temperatures, true);
   for (std::int64_t r = 0; r < kRows; ++r) {
     const std::span<const float> row(x.data() + r * kCols, kCols);
     const reference::Row exact = reference::analyse(row, temperatures[r]);
@@ -220,28 +230,19 @@ TEST_P(Examples, listed_widths) {
   }
 }
 
-// Its inverse is infinite: nothing but the maximum is left, of one row as of all.
-TEST_P(Examples, a_temperature_near_zero) {
+// Where its inverse is infinite nothing but the maximum is left.
+TEST_P(Examples, extreme_temperatures) {
   if (!kernel().traits().temperature) GTEST_SKIP() << "knows no temperature";
-  for (const bool each_row : {false, true}) {
-    const float tiny = 1e-40f, x[] = {1, 3, 2, -INFINITY, 3};
-    Buffer in(kernel().machine(), sizeof x), out(kernel().machine(), sizeof x);
-    Problem p{.rows = 1, .cols = 5, .in_stride = 5, .out_stride = 5, .in = in.data(), .out = out.data()};
-    in.upload(x, sizeof x);
-    Buffer each(kernel().machine(), sizeof tiny);
-    each.upload(&tiny, sizeof tiny);
-    if (each_row)
-      p.temperatures = each.floats();
-    else
-      p.temperature = tiny;
-    const Buffer workspace = zeroed_workspace(p);
-    p.workspace = workspace.data();
-    kernel().launch(p);
-    kernel().machine().synchronize();
-    float y[5];
-    out.download(y, sizeof y);
-    EXPECT_EQ(std::vector<float>(y, y + 5), (std::vector<float>{0, 0.5f, 0, 0, 0.5f}));
-  }
+  const std::vector<float> x = {1, 3, 2, -INFINITY, 3}, large = {0, 0x1p+100f, 0x1p+101f},
+                           small = {0, 0x1p-100f, 0x1p-99f};
+  const std::vector<float> of_0_1_2 = {0.09003057f, 0.24472847f, 0.66524096f};
+  for (const auto& [temperature, in, expected] : {std::tuple(1e-40f, x, std::vector<float>{0, 0.5f, 0, 0, 0.5f}),
+                                                  {0x1p+100f, large, of_0_1_2},
+                                                  {0x1p-100f, small, of_0_1_2}})
+    for (const bool each_row : {false, true}) {
+      const auto y = at_temperatures(in, 1, {temperature}, each_row);
+      for (std::size_t i = 0; i < in.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-6 * expected[i]) << temperature;
+    }
 }
 
 TEST_P(Examples, nothing_to_do) {
@@ -368,6 +369,13 @@ TEST_P(Examples, refusals_say_what_is_possible) {
   p.out_type = DataType::bf16;
   EXPECT_NE(kernel().unsupported(p).find("fp32-bf16"), std::string::npos) << kernel().unsupported(p);
   p.out_type = DataType::fp32;
+  if (kernel().version() == 12) {
+    Problem many = p;
+    many.plan = {256, 4, 0, 1 << 16}, many.rows = 1 << 15;
+    EXPECT_NE(kernel().unsupported(many).find("more blocks than a grid"), std::string::npos);
+    --many.rows;
+    EXPECT_EQ(kernel().unsupported(many), "");
+  }
   EXPECT_THROW(kernel().launch(p), std::invalid_argument) << "null pointers";
   Buffer both(kernel().machine(), 64);
   p.in = both.data();

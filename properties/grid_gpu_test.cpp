@@ -262,10 +262,9 @@ TEST_P(OverlapGpu, a_chain_of_launches_keeps_its_order) {
 }
 INSTANTIATE_TEST_SUITE_P(All, OverlapGpu, testing::Combine(testing::Values(0, 8, 9, 10, 11, 12), testing::Bool()),
                          [](const auto& info) {
-                           const auto [version, few] = info.param;
-                           const Kernel* const kernel = on_gpu(version);
-                           return (kernel ? test_name(*kernel) : "none" + std::to_string(version)) +
-                                  (few ? "_few_rows" : "");
+                           const Kernel* const kernel = on_gpu(std::get<0>(info.param));
+                           return (kernel ? test_name(*kernel) : "none" + std::to_string(std::get<0>(info.param))) +
+                                  (std::get<1>(info.param) ? "_few_rows" : "");
                          });
 
 }  // namespace

@@ -116,6 +116,10 @@ TEST(Library, errors_have_types_and_say_what_is_wrong) {
   expect_says(refused([](Problem& p) { p.temperature = 0; }), "temperature must be above 0");
   expect_says(refused([](Problem& p) { p.out_type = DataType::bf16; }), "not fp32-bf16");
   expect_says(refused([](Problem& p) { p.in = static_cast<const char*>(p.in) + 2; }), "multiple of 4");
+  expect_says(refused([](Problem& p) {
+                p.temperatures = reinterpret_cast<const float*>(static_cast<const char*>(p.workspace) + 2);
+              }),
+              "temperatures must begin at a multiple of 4");
   expect_says(refused([](Problem& p) { p.plan = {256, 8, 0, 2}; }), "picks the plan itself");
   expect_says(refused([](Problem& p) { p.workspace = static_cast<char*>(p.workspace) + 8; }), "multiple of 16");
   EXPECT_EQ(refusal<InvalidProblem>([&] { picked(dense(1, -1), kCpu); }).substr(0, 13), "rows and cols");

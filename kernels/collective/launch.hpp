@@ -1,6 +1,8 @@
 #pragma once
 // From a problem to one of a kernel's instances.
 
+#include <limits>
+
 #include "kernels/collective/slice.hpp"
 
 namespace softmax::collective {
@@ -26,7 +28,7 @@ inline bool leaves_room(long blocks, int threads) {
 __host__ __device__ __forceinline__ constexpr long divide_up(long a, long b) { return (a + b - 1) / b; }
 // Elements of a vector: 16 bytes of the wider type.
 inline int vector_elements(Types t) { return t.in == DataType::fp32 || t.out == DataType::fp32 ? 4 : 8; }
-inline int vector_bytes(Types t) { return vector_elements(t) * (t.in == DataType::fp32 ? 4 : 2); }
+inline int vector_bytes(Types t) { return vector_elements(t) * int(bytes_per_element(t.in)); }
 // How often Slice::reduce rescales what an element is in, at most: at a group of vectors, the row's ends, and the last group
 // of each batch in shared memory.
 inline long rescales(const Plan& by, Types t) {
@@ -35,7 +37,7 @@ inline long rescales(const Plan& by, Types t) {
 }
 // Vectors of a row's longest slice of `parts`: at most, wherever the row begins.
 inline long slice_vectors(const Problem& p, int threads, int parts) {
-  const long align = threads >= 128 ? 128 / (p.in_type == DataType::fp32 ? 4 : 2) : vector_elements(p.types());
+  const long align = threads >= 128 ? 128 / long(bytes_per_element(p.in_type)) : vector_elements(p.types());
   const long whole = p.cols / vector_elements(p.types()), line = align / vector_elements(p.types());
   return parts == 1 ? whole : divide_up(divide_up(whole, line), parts) * line;
 }
@@ -55,18 +57,16 @@ inline Args args_of(const Problem& p, const Plan& plan) {
           .workspace = p.workspace,
           .overlap = p.overlap};
 }
-// Calls `start` with as many rows at a time as a grid has room for at `blocks` a row.
-template <class Start>
-static void for_rows(const Problem& p, Args a, long blocks, Start start) {
-  const long most = (long(1) << 30) / blocks;
-  for (long first = 0; first < p.rows; first += most) {
-    a.rows = p.rows - first < most ? p.rows - first : most;
-    a.in = static_cast<const char*>(p.in) + first * p.in_stride * (p.in_type == DataType::fp32 ? 4 : 2);
-    a.out = static_cast<char*>(p.out) + first * p.out_stride * (p.out_type == DataType::fp32 ? 4 : 2);
-    if (p.temperatures) a.temperatures = p.temperatures + first;
-    start(a);
-  }
+// `blocks` of a plan that has shared memory for its threads' vectors, and 16 bytes where it needs none.
+inline device::Grid grid_of(const Problem& p, const Plan& by, long blocks) {
+  return {.blocks = unsigned(blocks),
+          .threads = unsigned(by.threads),
+          .shared = std::size_t(by.shared * by.threads * vector_bytes(p.types()) + 16),
+          .stream = p.stream,
+          .overlap = p.overlap};
 }
+// Whether a grid has so many.
+inline bool launches(long blocks) { return blocks <= std::numeric_limits<int>::max(); }
 // What `Find` finds.
 template <int (*Find)(const Problem&, Plan&)>
 static Plan planned(const Problem& p) {

@@ -44,7 +44,7 @@ struct Problem {
   void* out = nullptr;
   int block = 0;                        // threads a block, one of Traits::blocks; 0 where the kernel chooses for itself
   Plan plan = {};                       // of a kernel that has plans
-  float temperature = 1;                // the row is divided by it first; above 0
+  float temperature = 1;                // the row is divided by it first; above 0, exact from 2^-100 to 2^100
   const float* temperatures = nullptr;  // in place of that one for each row, in the machine's memory: not checked
   bool overlap = false;  // the launch may begin before the one ahead of it in the stream ends, and waits for it itself
   int max_blocks = 0;    // resident at one time, where blocks wait for each other; 0: as many as the machine holds
