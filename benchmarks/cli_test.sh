@@ -184,6 +184,8 @@ while not re.search(r"^ +V6 +32|real_time", out, re.M):
     assert line, "it ended too early"
     out += line
 run.send_signal(getattr(signal, name))
+if name == "SIGTERM":  # as `timeout` does
+    run.send_signal(signal.SIGTERM)
 out += run.stdout.read()
 err = run.stderr.read()
 assert run.wait(60) == int(status), run.returncode

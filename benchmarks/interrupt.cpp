@@ -14,7 +14,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 struct sigaction before[std::size(kSignals)], before_pipe;
 
 void on_signal(int signal) {
-  if (caught != 0) {
+  if (caught != 0 && signal == SIGINT) {  // `timeout` tells its child to terminate twice
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }

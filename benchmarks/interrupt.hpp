@@ -6,7 +6,7 @@ namespace softmax::bench {
 // Not a std::exception, so that nobody takes it for a case's error.
 struct Interrupted {};
 
-// While it lives, the first SIGINT or SIGTERM is only remembered, and the next one ends the program. A signal that was
+// While it lives, the first SIGINT or SIGTERM is only remembered, and a SIGINT after it ends the program. A signal that was
 // ignored stays ignored. One at a time.
 class Signals {
  public:

@@ -15,9 +15,8 @@
 //   greater, less), sync, grid.sync, cluster.sync, barrier_arrive, barrier_wait, map_shared_rank;
 // and of softmax::device, where cuda/hopper.hpp says what they mean:
 //   load_relaxed and store_relaxed of a uint4 or an unsigned, grid_dependency_wait grid_dependency_launch, pause,
-//   Mbarrier mbarrier_init mbarrier_fence_init mbarrier_expect mbarrier_wait, store_async bulk_load async_fence
-//   cluster_index: for less than compute capability 9.0 these compile and trap, as clusters do; bulk_prefetch, which
-//   does nothing there.
+//   Mbarrier mbarrier_init mbarrier_fence_init mbarrier_expect mbarrier_wait, store_async bulk_load async_fence: for less
+//   than compute capability 9.0 these compile and trap, as clusters do; bulk_prefetch, which does nothing there.
 // The host side uses device::Grid, device::launch(kernel, grid, arguments...), device::resident_blocks(kernel, grid) and
 // device::limits().
 

@@ -131,14 +131,6 @@ SOFTMAX_WORD unsigned load_relaxed(const unsigned* address) {
   return value;
 }
 
-// Of this block's cluster in the grid.
-SOFTMAX_WORD unsigned cluster_index() {
-  unsigned index = 0;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
-#endif
-  return index;
-}
 // cluster.barrier_arrive() for those who have nothing to tell but an mbarrier that mbarrier_fence_init() covers.
 SOFTMAX_WORD void cluster_arrive_relaxed() { SOFTMAX_HOPPER("barrier.cluster.arrive.relaxed.aligned;" ::); }
 // Lets so many cycles pass, or a few more.

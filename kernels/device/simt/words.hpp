@@ -333,7 +333,6 @@ SIMT_WORD uint4 load_relaxed(const uint4* address) {
 SIMT_WORD void store_relaxed(unsigned* address, unsigned value) { *const_cast<volatile unsigned*>(address) = value; }
 SIMT_WORD unsigned load_relaxed(const unsigned* address) { return *const_cast<const volatile unsigned*>(address); }
 SIMT_WORD void grid_dependency_wait() {}
-SIMT_WORD unsigned cluster_index() { return blockIdx.x / simt::cluster_blocks(); }
 SIMT_WORD void cluster_arrive_relaxed(simt::Where where = {}) { simt::arrive(where); }
 SIMT_WORD void spin(simt::Where where = {}) { simt::spin(where); }
 SIMT_WORD float exp2_approx(float x) {
