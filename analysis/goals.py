@@ -3,10 +3,10 @@
     python analysis/goals.py            rewrites what stands between the markers
     python analysis/goals.py --check    writes nothing; exit 1 if the table is out of date
 
-From the newest goals-ieee.json, and from the newest peers-goals-*.json, whose rows of softmax-lab
-are the Python package's, beside the others in one process; and, where there are any, from the
-newest points-cliffs-ieee.json and points-held-out-ieee.json, of auto_points.py's shapes. Exit 2:
-nothing to write from or into.
+From the newest goals-ieee.json, goals-fast.json beside it, and the newest folder's
+peers-goals-*.json, whose rows of softmax-lab are the Python package's, beside the others in one
+process; and, where there are any, from the newest points-cliffs-ieee.json and
+points-held-out-ieee.json, of auto_points.py's shapes. Exit 2: nothing to write from or into.
 """
 
 import argparse
@@ -140,6 +140,19 @@ def body(root, ours, peers):
     return text
 
 
+def flavours_text(ours, fast):
+    """How far the times in fast math are from those of the same shapes in ieee."""
+    keys = [*KEYS, "overlap"]
+    columns = [*keys, "us"]
+    pairs = [rows[(rows["version"] == "Auto") & rows["error"].isna()] for rows in (ours, fast)]
+    both = pairs[0][columns].merge(pairs[1][columns], on=keys, suffixes=("", "_fast"))
+    if both.empty:
+        raise results.ResultsError("goals-fast: no Auto at a shape of goals-ieee")
+    ratio = both["us_fast"] / both["us"]
+    text = f"In fast math the {len(both)} times of {', '.join(sorted(set(both['dtype'])))} are"
+    return text + f" {ratio.min():.3f} to {ratio.max():.3f} of these."
+
+
 def jumps(rows):
     """[(shape, us at C, us at C + 1)] of every pair of `auto_points.py cliffs`, in their order."""
     rows = rows[(rows["version"] == "Auto") & rows["error"].isna() & (rows["overlap"] == 0)]
@@ -184,23 +197,28 @@ def held_out_text(rows):
     return "Columns drawn at random: " + "; ".join(parts) + "."
 
 
+def newest(pattern):
+    """Files of the newest folder of a GPU's results that has such; [] where there is none."""
+    if not any(results.results_folder().glob(f"*/*/{pattern}")):
+        return []
+    return sorted(results.latest(pattern=pattern).glob(pattern))
+
+
 def wanted(root):
     """{kernels/GOALS.md: its text}."""
-    file = tables.newest("goals-ieee.json")
-    found = sorted(
-        results.results_folder().glob("*/*/peers-goals-*.json"), key=lambda one: one.parent.name
-    )
-    folder = found[-1].parent if found else None
-    files = [file, *(one for one in found if one.parent == folder)]
-    peers = pd.concat([results.load(one) for one in files[1:]]) if folder else None
-    text = body(root, results.load(file), peers)
-    for name, say in (("cliffs", cliffs_text), ("held-out", held_out_text)):
-        if found := sorted(
-            results.results_folder().glob(f"*/*/points-{name}-ieee.json"),
-            key=lambda one: one.parent.name,
-        ):
-            text += "\n\n" + say(results.load(found[-1]))
-            files.append(found[-1])
+    file = results.latest(pattern="goals-ieee.json") / "goals-ieee.json"
+    ours, peers = results.load(file), newest("peers-goals-*.json")
+    files = [file, *peers]
+    text = body(root, ours, pd.concat([results.load(one) for one in peers]) if peers else None)
+    beside_it = [one for one in (file.with_name("goals-fast.json"),) if one.exists()]
+    for found, say in (
+        (beside_it, lambda rows: flavours_text(ours, rows)),
+        (newest("points-cliffs-ieee.json"), cliffs_text),
+        (newest("points-held-out-ieee.json"), held_out_text),
+    ):
+        for one in found:
+            text += "\n\n" + say(results.load(one))
+        files += found
     text += "\n\nFrom " + ", ".join(f"`{results.relative(one)}`" for one in files) + "."
     page = root / "kernels" / "GOALS.md"
     return {page: tables.between(page.read_text(encoding="utf-8"), "goals", text, page)}

@@ -51,6 +51,14 @@ def test_the_fastest_other_is_named_and_errors_do_not_count():
     assert goals.beside(peers, goal) == (3.0, "triton", 4.0)
 
 
+def test_the_flavours_are_compared_shape_by_shape():
+    ours = rows(version=["Auto", "Auto", "copy"], overlap=[0.0, 1.0, 0.0], us=[4.0, 3.0, 2.0])
+    fast = rows(version=["Auto", "Auto"], overlap=[1.0, 0.0], us=[3.3, 4.0])
+    assert "the 2 times of fp32 are 1.000 to 1.100" in goals.flavours_text(ours, fast)
+    with pytest.raises(results.ResultsError, match="no Auto"):
+        goals.flavours_text(ours, fast.assign(N=2))
+
+
 def steps(*times):
     """Auto at 1000 and 1001 columns, in that time."""
     return rows(

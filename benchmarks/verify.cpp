@@ -109,8 +109,8 @@ std::string check_sums(const Workspace& ws, Expected& expected, const Traits& tr
 
 std::vector<std::int64_t> rows_to_verify(Shape shape) {
   std::set<std::int64_t> rows;
-  // Long double takes its time: 2^18 elements at most, but 64 rows while those are at most 2^22.
-  const std::int64_t budget = std::max((1 << 18) / shape.cols, std::clamp<std::int64_t>((1 << 22) / shape.cols, 8, 64));
+  // Long double takes its time: 2^18 elements at most, but 8 rows, and 64 while those are at most 2^20.
+  const std::int64_t budget = std::max((1 << 18) / shape.cols, std::clamp<std::int64_t>((1 << 20) / shape.cols, 8, 64));
   const auto limit = std::size_t(std::min(shape.rows, budget));
   const auto add = [&](std::int64_t row) {
     if (row >= 0 && row < shape.rows && rows.size() < limit) rows.insert(row);
