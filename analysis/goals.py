@@ -1,4 +1,4 @@
-"""Writes the table of kernels/GOALS.md: what benchmarks/goals.csv asks, and what an H200 gave.
+"""Writes the tables of kernels/GOALS.md and README.md: what goals.csv asks, what an H200 gave.
 
     python analysis/goals.py            rewrites what stands between the markers
     python analysis/goals.py --check    writes nothing; exit 1 if the table is out of date
@@ -140,6 +140,27 @@ def body(root, ours, peers):
     return text
 
 
+def short_text(root, ours):
+    """The same in short, for README.md: few rows each, gigabytes by type."""
+    rows, parts = [], {}
+    for goal in goals(root):
+        plain, early = auto(ours, goal)
+        if goal["mode"] == "graph":
+            cells = [goal["dtype"], f"{goal['N']:,} x {goal['C']:,}", f"{plain['us']:.3g}"]
+            cells += [tables.DASH if early is None else f"{early['us']:.3g}"]
+            rows.append([*cells, f"{plain['us_copy']:.3g}"])
+        elif goal["metric"] == "copy_fraction":
+            parts.setdefault(goal["dtype"], []).append((goal["C"], plain["%copy"]))
+    header = ("type", "rows x columns", "Auto, us", "overlapping", "a copy, us")
+    text = "Half a gigabyte or more, cold, of a copy's speed: "
+    text += "; ".join(
+        f"{dtype} {min(of for _, of in some):.1f} to {max(of for _, of in some):.1f} %"
+        f" ({min(some)[0]:,} to {max(some)[0]:,} columns)"
+        for dtype, some in parts.items()
+    )
+    return text + ". Few rows, in CUDA graphs:\n\n" + tables.table(header, rows, left=2)
+
+
 def flavours_text(ours, fast):
     """How far the times in fast math are from those of the same shapes in ieee."""
     keys = [*KEYS, "overlap"]
@@ -205,7 +226,7 @@ def newest(pattern):
 
 
 def wanted(root):
-    """{kernels/GOALS.md: its text}."""
+    """{kernels/GOALS.md: its text, README.md: its}."""
     file = results.latest(pattern="goals-ieee.json") / "goals-ieee.json"
     ours, peers = results.load(file), newest("peers-goals-*.json")
     files = [file, *peers]
@@ -220,8 +241,14 @@ def wanted(root):
             text += "\n\n" + say(results.load(one))
         files += found
     text += "\n\nFrom " + ", ".join(f"`{results.relative(one)}`" for one in files) + "."
-    page = root / "kernels" / "GOALS.md"
-    return {page: tables.between(page.read_text(encoding="utf-8"), "goals", text, page)}
+    short = short_text(root, ours) + f"\n\nFrom `{results.relative(file)}`."
+    return {
+        page: tables.between(page.read_text(encoding="utf-8"), marker, new, page)
+        for page, marker, new in (
+            (root / "kernels" / "GOALS.md", "goals", text),
+            (root / "README.md", "goals-short", short),
+        )
+    }
 
 
 def main(argv=None):

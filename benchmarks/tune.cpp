@@ -34,7 +34,8 @@ usage: tune [flags]
   --types=A,B         fp32, bf16, bf16-fp32; default: all. What is left out goes by Auto's own order. Rules are by the
                       size of elements: those of bf16 are fp16's too
 
-A line for each pick on standard error: its time at the most columns, and how far behind the next one is at its worst.
+Few rows are timed in graphs, by plain and by overlapping launches; many with a cold cache. A line for each pick on
+standard error: its time at the most columns, and how far behind the next one is at its worst.
 Use the table by SOFTMAX_TABLE=FILE, by softmax::load_table(FILE), or as kernels/library/table.csv of the next build.
 Exit status: 0; 1: a kernel was wrong, or the machine failed; 2: cannot be obeyed.
 )";
@@ -118,12 +119,12 @@ class End {
   }
 
   // A coarse time rotates over fewer sets where that changes nothing: all of them stay in the cache.
-  double time(const Pick& pick, int samples, bool coarse = false) { return median(sample(pick, samples, coarse)); }
-  std::vector<double> sample(const Pick& pick, int samples, bool coarse = false) {
+  double coarse_time(const Pick& pick) { return median(sample(pick, kFirst, false, true)); }
+  std::vector<double> sample(const Pick& pick, int samples, bool overlap, bool coarse = false) {
     const bool cached = std::size_t(memory_.sets() * memory_.shape().bytes()) <= machine().cache_bytes();
     const int sets = coarse && cached ? std::min(memory_.sets(), kCoarseSets) : memory_.sets();
     std::vector<Problem> problems;
-    for (int set = 0; set < sets; ++set) problems.push_back(problem(pick, set));
+    for (int set = 0; set < sets; ++set) problems.push_back(problem(pick, set)), problems.back().overlap = overlap;
     Timing timing{.mode = mode_, .sets = sets};
     if (mode_ == Mode::graph) timing.launches = sets * ((kLeastLaunches + sets - 1) / sets);
     if (machine().simulated()) timing.launches = samples = 1;
@@ -205,33 +206,38 @@ class Tuner {
   Pick pick(const Cell& cell, const std::optional<Pick>& neighbour) {
     const Mode mode = cell.rows > 0 ? Mode::graph : Mode::cold;
     End high(machine_, by_version_, cell.high(), mode), low(machine_, by_version_, cell.low(), mode);
-    const std::vector<End*> ends = {&high, &low};
+    // Few rows are for both kinds of launch.
+    std::vector<std::pair<End*, bool>> ways = {{&high, false}, {&low, false}};
+    if (mode == Mode::graph && !machine_.simulated()) ways.insert(ways.end(), {{&high, true}, {&low, true}});
 
     std::vector<Timed> left;
     for (const Pick& pick : candidates(cell, all_, multiprocessors_))
       if (const std::string why = high.refused(pick); why.empty())
-        left.push_back({pick, {high.time(pick, kFirst, true)}});
+        left.push_back({pick, {high.coarse_time(pick)}});
       else
         note("left out: " + to_string(pick) + " at " + to_string(cell) + ": " + why);
     // What is far behind at one end cannot win, whatever it does at the other.
     left = within(ranked(std::move(left)), kCoarse);
-    for (Timed& one : left) one.seconds.push_back(low.time(one.pick, kFirst, true));
+    for (Timed& one : left) one.seconds.push_back(low.coarse_time(one.pick));
     left = within(ranked(std::move(left)), kNear);
     for (const Timed& one : left)
-      for (End* end : ends) end->verify(one.pick);
+      for (End* end : {&high, &low}) end->verify(one.pick);
 
-    for (Timed& one : left)
-      for (std::size_t e = 0; e < ends.size(); ++e) one.seconds[e] = ends[e]->time(one.pick, kSecond);
+    for (Timed& one : left) {
+      one.seconds.clear();
+      for (const auto& [end, overlap] : ways) one.seconds.push_back(median(end->sample(one.pick, kSecond, overlap)));
+    }
     left = within(ranked(std::move(left)), kClose);
     // In turn, so that a drift of the machine meets all.
-    std::vector<std::vector<double>> samples(ends.size() * left.size());
+    std::vector<std::vector<double>> samples(ways.size() * left.size());
     for (int round = 0; round < kRounds && left.size() > 1; ++round)
       for (std::size_t i = 0; i < samples.size(); ++i) {
-        const std::vector<double> more = ends[i % ends.size()]->sample(left[i / ends.size()].pick, kRound);
+        const auto& [end, overlap] = ways[i % ways.size()];
+        const std::vector<double> more = end->sample(left[i / ways.size()].pick, kRound, overlap);
         samples[i].insert(samples[i].end(), more.begin(), more.end());
       }
     for (std::size_t i = 0; i < samples.size() && left.size() > 1; ++i)
-      left[i / ends.size()].seconds[i % ends.size()] = median(samples[i]);
+      left[i / ways.size()].seconds[i % ways.size()] = median(samples[i]);
     left = ranked(std::move(left));
     const Pick winner = decide(left, neighbour);
     report(cell, high, left, winner);

@@ -64,7 +64,8 @@ choose_preset() {
   fi
   case $preset in
     cpu | cuda) build=$root/build ;;
-    *) build=$root/build/${preset#cuda-} ;;
+    cuda-fast | asan) build=$root/build/${preset#cuda-} ;;
+    *) say "SOFTMAX_PRESET=$preset: there are cpu, cuda, cuda-fast and asan"; exit 2 ;;
   esac
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/library/table.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -7,6 +8,8 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+
+#include "kernels/kernel.hpp"
 
 namespace softmax {
 extern const char* const kBuiltInTable;  // table.csv; made by CMake
@@ -59,6 +62,17 @@ Rule parse_rule(std::string_view line) {
   return rule;
 }
 
+// Empty if the rule leaves the plan to the kernel, or names one of its plans. A kernel that is not built in may have any.
+std::string unknown(const Rule& rule) {
+  const Plan& asked = rule.plan;
+  for (const Kernel* k : kernels()) {
+    if (k->version() != rule.version || (asked.threads == 0 && asked.vectors == 0)) continue;
+    const auto is_asked = [&](Plan p) { return p.threads == asked.threads && p.vectors == asked.vectors; };
+    if (std::ranges::none_of(k->traits().plans, is_asked)) return k->label() + " has no plan " + to_string(asked);
+  }
+  return {};
+}
+
 }  // namespace
 
 bool Rule::fits(Types t, std::int64_t r, std::int64_t c) const {
@@ -94,7 +108,10 @@ Table read_table(const std::string& path) {
   std::stringstream text;
   text << file.rdbuf();
   if (!file) throw std::runtime_error("cannot read the table " + path);
-  return parse_table(text.str(), path);
+  Table table = parse_table(text.str(), path);
+  for (const Rule& rule : table)
+    if (const std::string why = unknown(rule); !why.empty()) throw std::runtime_error(path + ": " + why);
+  return table;
 }
 
 std::string to_text(const Table& table) {

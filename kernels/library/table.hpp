@@ -29,7 +29,7 @@ using Table = std::vector<Rule>;
 // limit, one of threads, vectors or blocks leaves it to the kernel. Lines that begin with # are comments. Throws
 // std::runtime_error, which names `source` and the line.
 Table parse_table(std::string_view text, const std::string& source);
-Table read_table(const std::string& path);  // throws too if it cannot be read
+Table read_table(const std::string& path);  // throws too if it cannot be read, or asks a kernel for a plan it has not
 std::string to_text(const Table&);          // that parse_table reads
 
 // The table that Auto obeys: the built-in one, or the file that the environment names in SOFTMAX_TABLE, or what was set.

@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -91,6 +92,11 @@ def test_rows_at_a_distance():
     agrees(softmax(whole[:, None]), exact(whole[:, None]))  # an axis of one element, at distance 0
     column = whole[0, :, :1]
     assert (softmax(column) == 1).all()
+
+
+def test_the_version_is_the_project_s():
+    project = Path(__file__).parents[2] / "CMakeLists.txt"
+    assert f"VERSION {softmax_lab.__version__}" in project.read_text()
 
 
 @pytest.mark.parametrize("number", [0.5, 3, np.float32(2)])

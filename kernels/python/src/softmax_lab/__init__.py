@@ -2,10 +2,12 @@
 
 import sys
 from contextlib import nullcontext
+from importlib.metadata import version
 
 from . import _core
 
 __all__ = ["picked", "softmax"]
+__version__ = version("softmax-lab")
 
 _workspaces = {}  # (GPU, stream): (capture or 0, torch tensor)
 
