@@ -75,10 +75,11 @@ std::vector<double> sums(const Workspace& ws, const Buffer& matrix, DataType typ
   return ws.machine().row_sums(matrix.data(), ws.shape().layout(), type);
 }
 
-std::string check_sums(const Workspace& ws, Expected& expected, const Traits& traits, const How& how, bool fast_math) {
+std::string check_sums(const Workspace& ws, Expected& expected, const Traits& traits, const How& how,
+                       const Arithmetic& by) {
   const Shape shape = ws.shape();
   const std::int64_t rows = shape.rows, cols = shape.cols;
-  reference::ErrorModel model = error_model(traits, problem_of(shape, how), fast_math);
+  reference::ErrorModel model = error_model(traits, problem_of(shape, how), by);
   // How often each row is rescaled; the worst order of a row's elements would allow hundreds of times as much.
   const int threads = rescaling_threads(traits, how.block);
   std::vector<int>& rescales = expected.rescales[threads];
@@ -153,14 +154,14 @@ Expected expect(const Workspace& ws, const Input& input) {
 Verdict verify(const Workspace& ws, Expected& expected, const Traits& traits, const How& how) {
   Verdict verdict;
   verdict.wrong = ws.damage();
-  const bool fast_math = ws.machine().math() == "fast";
+  const Arithmetic by = arithmetic_of(ws.machine());
   for (const Expected::Row& want : expected.rows) {
     if (!verdict.wrong.empty()) return verdict;
     const std::vector<float> got = download_row(ws.out(), want.row, ws.shape().cols, ws.shape().out_type);
-    verdict.wrong = check_row(want, got, error_model(traits, problem_of(ws.shape(), how), want.x, fast_math),
+    verdict.wrong = check_row(want, got, error_model(traits, problem_of(ws.shape(), how), want.x, by),
                               ws.shape().out_type, verdict.max_ulp);
   }
-  if (verdict.wrong.empty()) verdict.wrong = check_sums(ws, expected, traits, how, fast_math);
+  if (verdict.wrong.empty()) verdict.wrong = check_sums(ws, expected, traits, how, by);
   return verdict;
 }
 

@@ -21,6 +21,8 @@ enum class DataType;  // kernel.hpp
 struct Schedule {
   enum class Order { forward, reverse, seeded } order = Order::forward;
   std::uint64_t seed = 0;
+
+  bool operator==(const Schedule&) const = default;
 };
 std::string to_string(const Schedule&);
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <string>
+
+#include "reference/certified.hpp"
 
 namespace softmax {
 namespace {
@@ -30,11 +34,12 @@ int threads(reference::Order order, int block) {
   }
 }
 
-reference::ErrorModel constants(const Traits& traits, bool fast_math) {
+reference::ErrorModel constants(const Traits& traits, const Arithmetic& by) {
+  const bool fast_math = by.fast_math;
   reference::ErrorModel model;
   switch (traits.exp) {
-    case Exp::expf: model.exp = fast_math ? reference::kFastExp : reference::kExpf; break;
-    case Exp::fast: model.exp = reference::kFastExp; break;
+    case Exp::expf: model.exp = by.expf; break;
+    case Exp::fast: model.exp = by.fast; break;
     case Exp::exp2_folded:
       model.exp = reference::kExp2Folded;
       model.a = 0;  // there is no x - max to round; the fused multiply-add's rounding is in kExp2Folded
@@ -54,13 +59,33 @@ reference::ErrorModel constants(const Traits& traits, bool fast_math) {
 
 }  // namespace
 
+Arithmetic::Arithmetic(bool fast)
+    : fast_math(fast), expf(fast ? reference::kFastExp : reference::kExpf), fast(reference::kFastExp) {}
+
+Arithmetic arithmetic_of(const Machine& machine) {
+  static thread_local std::map<const Machine*, Arithmetic> known;  // rows ask for it one by one
+  if (const auto at = known.find(&machine); at != known.end()) return at->second;
+  const std::string device = machine.name();
+  const std::string_view math = machine.math();
+  Arithmetic found(math == "fast");
+  const auto expf = reference::certified(device, math, "expf"), by_name = reference::certified(device, math, "fast"),
+             shifted = reference::certified(device, math, "shifted");
+  if (expf && by_name && shifted) {
+    const auto &a = by_name->error, &b = shifted->error;
+    found.expf = expf->error;
+    found.fast = {std::max(a.eps0, b.eps0), std::max(a.kappa, b.kappa)};
+    found.monotone = expf->monotone && by_name->monotone && shifted->monotone;
+  }
+  return known.emplace(&machine, found).first->second;
+}
+
 int rescaling_threads(const Traits& traits, int block) {
   const auto known = order(traits.summation);
   return known && !traits.rounding && traits.algorithm == Algorithm::online ? threads(*known, block) : 0;
 }
 
-reference::ErrorModel error_model(const Traits& traits, const Problem& p, bool fast_math) {
-  reference::ErrorModel model = constants(traits, fast_math);
+reference::ErrorModel error_model(const Traits& traits, const Problem& p, const Arithmetic& by) {
+  reference::ErrorModel model = constants(traits, by);
   if (p.out_type == DataType::fp16) model.output = reference::kFp16Output;
   if (p.out_type == DataType::bf16) model.output = reference::kBf16Output;
   if (traits.rounding) {
@@ -71,17 +96,18 @@ reference::ErrorModel error_model(const Traits& traits, const Problem& p, bool f
     return model;
   }
   const std::optional<reference::Order> known = order(traits.summation);
-  const reference::Order by = known.value_or(reference::Order::sequential);  // no order has more additions
-  model.additions = double(reference::additions(by, p.cols, p.block));
+  const reference::Order order_of = known.value_or(reference::Order::sequential);  // no order has more additions
+  model.additions = double(reference::additions(order_of, p.cols, p.block));
   if (!model.online) return model;
-  model.merges = double(reference::merges(by, p.cols, p.block));
-  const std::int64_t share = threads(by, p.block);
+  model.merges = double(reference::merges(order_of, p.cols, p.block));
+  const std::int64_t share = threads(order_of, p.block);
   model.rescales = double(std::max<std::int64_t>((p.cols + share - 1) / share - 1, 0));
   return model;
 }
 
-reference::ErrorModel error_model(const Traits& traits, const Problem& p, std::span<const float> row, bool fast_math) {
-  reference::ErrorModel model = error_model(traits, p, fast_math);
+reference::ErrorModel error_model(const Traits& traits, const Problem& p, std::span<const float> row,
+                                  const Arithmetic& by) {
+  reference::ErrorModel model = error_model(traits, p, by);
   if (const int threads = rescaling_threads(traits, p.block))
     model.rescales = double(reference::running_max_updates(row, threads));
   int exponent;

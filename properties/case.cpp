@@ -52,6 +52,7 @@ float value(const Case& c, std::int64_t r, std::int64_t i) {
     case Kind::mask_last: return i >= c.cols - c.cols / 3 ? -kInf : x;
     case Kind::mask_every_other: return i % 2 ? -kInf : x;
     case Kind::mask_all_but_one: return i == place(c, r) ? x : -kInf;
+    case Kind::few_equal: return bits % 3 == 0 || i == place(c, r) ? 0 : -kInf;
   }
   return 0;
 }
@@ -126,7 +127,7 @@ class Fit {
       c.out_padding = c.in_padding;
       c.out_shift = c.in_shift;
     }
-    if (!takes(c)) c.plan = {};
+    if (!takes(c) && c.plan != Plan()) c = planned(c);
     if (takes(c) || cols_.empty()) return affordable(c);
     c.in_padding = c.out_padding = 0;
     if (!takes(c)) c.cols = nearest(cols_, c.cols);
@@ -139,6 +140,17 @@ class Fit {
   }
 
  private:
+  // With what the kernel takes of its plan, on as many of the columns as that holds.
+  Case planned(Case c) const {
+    const Case given = c;
+    c.plan.shared = 0;
+    if (!takes(c)) c.plan.blocks = 0;
+    while (!takes(c) && c.cols > 1) c.cols /= 2;
+    if (takes(c)) return c;
+    c = given;
+    c.plan = {};
+    return c;
+  }
   // A thread is a fiber on the CPU device, and a cluster or a grid has thousands a row: mostly a few rows, or a few blocks a
   // row, so that a law takes seconds. In one case of 16 so many that they outnumber the blocks that the device holds.
   Case affordable(Case c) const {
@@ -178,27 +190,6 @@ std::vector<std::int64_t> column_list() {
   return list;
 }
 
-std::string_view name(Kind kind) {
-  switch (kind) {
-    case Kind::normal: return "normal";
-    case Kind::wide: return "wide";
-    case Kind::scales: return "scales";
-    case Kind::constant: return "constant";
-    case Kind::spike20: return "spike20";
-    case Kind::spike200: return "spike200";
-    case Kind::creeping: return "creeping";
-    case Kind::ascending: return "ascending";
-    case Kind::descending: return "descending";
-    case Kind::grid: return "grid";
-    case Kind::subnormal: return "subnormal";
-    case Kind::mask_first: return "mask_first";
-    case Kind::mask_last: return "mask_last";
-    case Kind::mask_every_other: return "mask_every_other";
-    case Kind::mask_all_but_one: return "mask_all_but_one";
-  }
-  return "?";
-}
-
 bool masked(Kind kind) { return kind >= Kind::mask_first; }
 
 std::vector<Kind> finite_kinds() {
@@ -207,7 +198,7 @@ std::vector<Kind> finite_kinds() {
 }
 
 std::vector<Kind> masked_kinds() {
-  return {Kind::mask_first, Kind::mask_last, Kind::mask_every_other, Kind::mask_all_but_one};
+  return {Kind::mask_first, Kind::mask_last, Kind::mask_every_other, Kind::mask_all_but_one, Kind::few_equal};
 }
 
 std::vector<std::vector<float>> special_rows() {
@@ -238,17 +229,6 @@ std::vector<std::vector<float>> special_rows() {
       std::vector<float>(1027, -2.45e5f),
       std::vector<float>(300, -kInf),
   };
-}
-
-std::ostream& operator<<(std::ostream& out, const Case& c) {
-  out << name(c.kind) << " " << c.rows << " x " << c.cols << " offset " << c.offset << " padding " << c.in_padding
-      << "/" << c.out_padding << " shift " << c.in_shift << "/" << c.out_shift;
-  if (c.block != 0) out << " block " << c.block;
-  if (c.types != Types()) out << " " << name(c.types);
-  if (c.plan != Plan()) out << " plan " << to_string(c.plan);
-  if (c.in_place) out << " in place";
-  if (c.temperature != 1) out << " temperature " << c.temperature << (c.each_row ? " and others" : "");
-  return out << " schedule " << to_string(c.schedule) << " seed " << c.seed;
 }
 
 Problem problem_of(const Case& c) {

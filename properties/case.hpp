@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,7 @@ enum class Kind {
   mask_last,
   mask_every_other,
   mask_all_but_one,
+  few_equal,  // k equal ones, the rest is -inf: 1 / k, bit for bit
 };
 std::string_view name(Kind);
 bool masked(Kind);
@@ -49,8 +51,12 @@ struct Case {
   bool each_row = false;  // the rows have their own, see temperature_of
   Schedule schedule = {};
   std::uint64_t seed = 0;
+
+  bool operator==(const Case&) const = default;
 };
+// One readable line, and the case of such a line. Throws std::invalid_argument, which names what it cannot read.
 std::ostream& operator<<(std::ostream&, const Case&);
+Case parse_case(const std::string&);
 
 // The problem of a case, without pointers: what a kernel says before there is any memory.
 Problem problem_of(const Case&);

@@ -82,7 +82,7 @@ class Examples : public testing::TestWithParam<const Kernel*> {
                   std::int64_t rows = 1) {
     const reference::Row exact = reference::analyse(x);
     const Problem p = problem_of({.rows = rows, .cols = std::int64_t(x.size()), .block = block, .types = types});
-    const reference::ErrorModel model = error_model(kernel().traits(), p, x, fast());
+    const reference::ErrorModel model = error_model(kernel().traits(), p, x, arithmetic_of(kernel().machine()));
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (std::isnan(exact.y[i])) {
         EXPECT_TRUE(std::isnan(y[i])) << "x[" << i << "] = " << x[i] << " gives " << y[i] << ", block " << block;

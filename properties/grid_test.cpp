@@ -76,7 +76,7 @@ class Grid : public testing::TestWithParam<const Kernel*> {
     for (std::int64_t r = 0; r < p.rows; ++r) {
       const auto row = std::span(x).subspan(std::size_t(r * kCols), kCols);
       const reference::Row exact = reference::analyse(row);
-      const auto model = error_model(by.traits(), p, row, machine().math() == "fast");
+      const auto model = error_model(by.traits(), p, row, arithmetic_of(machine()));
       for (std::size_t i = 0; i < row.size(); ++i)
         ASSERT_LE(std::abs(y[std::size_t(r * kCols) + i] - exact.y[i]),
                   reference::element_bound(model, exact.y[i], exact.max - row[i], exact.spread))

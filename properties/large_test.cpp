@@ -69,7 +69,7 @@ TEST_P(Large, rows_of_more_than_31_bits) {
     bench::Workspace workspace(machine(), shape, {});
     launch(workspace);
     EXPECT_EQ(workspace.damage(), "");
-    const auto model = error_model(kernel().traits(), bench::problem_of(shape, {}), machine().math() == "fast");
+    const auto model = error_model(kernel().traits(), bench::problem_of(shape, {}), arithmetic_of(machine()));
     const long double spread = std::log(double(cols));
     const std::vector<double> sums = machine().row_sums(workspace.out().data(), shape.layout(), type);
     const std::size_t width = bytes_per_element(type);

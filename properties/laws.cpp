@@ -1,5 +1,6 @@
 #include "properties/laws.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cfloat>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "kernels/input.hpp"
 #include "kernels/narrow.hpp"
 #include "properties/bounds.hpp"
+#include "properties/judging.hpp"
 #include "properties/runner.hpp"
 #include "reference/error.hpp"
 #include "reference/softmax.hpp"
@@ -18,71 +20,6 @@ namespace softmax::properties {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
-
-template <class... T>
-std::string say(const T&... parts) {
-  std::ostringstream out;
-  out.precision(9);
-  (out << ... << parts);
-  std::string text = out.str();
-  for (std::size_t at; (at = text.find("-nan")) != std::string::npos;) text.erase(at, 1);  // its sign means nothing
-  return text;
-}
-
-bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
-
-bool fast(const Kernel& k) { return k.machine().math() == "fast"; }
-
-// With the temperature of row r.
-reference::ErrorModel model(const Kernel& k, const Case& c, std::span<const float> row, std::int64_t r = 0) {
-  Problem p = problem_of(c);
-  p.temperature = temperature_of(c, r);
-  return error_model(k.traits(), p, row, fast(k));
-}
-
-// First place where two outputs differ in their bits.
-std::string difference(const std::vector<float>& a, const std::vector<float>& b, std::int64_t cols, const char* what) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (!same_bits(a[i], b[i]))
-      return say("row ", std::int64_t(i) / cols, ", column ", std::int64_t(i) % cols, ": ", a[i], " but ", b[i], " ",
-                 what);
-  return {};
-}
-
-// Applies `judge(row of x, row of y, r)` to every row; the first complaint wins.
-template <class Judge>
-std::string each_row(const Case& c, const std::vector<float>& x, const std::vector<float>& y, Judge judge) {
-  for (std::int64_t r = 0; r < c.rows; ++r)
-    if (const std::string why = judge(row(x, c.cols, r), row(y, c.cols, r)); !why.empty())
-      return say("row ", r, ": ", why);
-  return {};
-}
-
-std::string judge_sum(const Kernel& k, const Case& c, std::span<const float> x, std::span<const float> y) {
-  long double sum = 0;
-  for (float v : y) sum += v;
-  const long double bound = reference::row_sum_bound(model(k, c, x), c.cols, reference::analyse(x).spread);
-  return !(std::fabs(sum - 1) <= bound) ? say("sums to 1 + ", sum - 1, ", allowed ", bound) : "";
-}
-
-std::string judge_elements(const Kernel& k, const Case& c, std::span<const float> x, std::span<const float> y,
-                           std::int64_t r = 0) {
-  const reference::Row exact = reference::analyse(x, temperature_of(c, r));
-  const reference::ErrorModel m = model(k, c, x, r);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const long double bound = reference::element_bound(m, exact.y[i], exact.below_max(x[i]), exact.spread);
-    if (!(std::fabs(y[i] - exact.y[i]) <= bound))
-      return say("column ", i, ": ", y[i], ", exactly ", exact.y[i], ", off by ", std::fabs(y[i] - exact.y[i]),
-                 ", allowed ", bound);
-  }
-  return {};
-}
-
-std::string judge_range(std::span<const float> y) {
-  for (std::size_t i = 0; i < y.size(); ++i)
-    if (!(y[i] >= 0 && y[i] <= 1)) return say("column ", i, ": ", y[i], " is not in [0, 1]");
-  return {};
-}
 
 const std::vector<float> kOffsets = {0, 1, -1000, 1e4f, -5e4f};
 
@@ -155,40 +92,46 @@ std::string does_not_overflow(const Kernel& k, const Case& c) {
   });
 }
 
-// exp(0) = 1 and sums of ones are exact up to 2^24, so only the division rounds, and then the output's type.
+// exp(0) = 1 and sums of ones are exact up to 2^24, so only the division rounds, and then the output's type. -inf does not
+// count.
 std::string constant_is_exact(const Kernel& k, const Case& c) {
   // A folded exponent, x * log2e - max * log2e in one rounding, need not be 0.
   if (k.traits().exp == Exp::exp2_folded) return matches_reference(k, c);
-  const auto y = run(k, c).y;
-  const float exact = 1.0f / float(c.cols);
+  const auto x = values(c), y = run(k, c, x).y;
   const bool ieee = k.traits().divide != Divide::fast && !fast(k);
-  float least = exact, most = exact;
-  for (int ulp = 0; ulp < (ieee ? 0 : 2); ++ulp) {
-    least = std::nextafter(least, 0.0f);
-    most = std::nextafter(most, 2.0f);
-  }
-  least = rounded(least, c.types.out);
-  most = rounded(most, c.types.out);
-  for (std::size_t i = 0; i < y.size(); ++i)
-    if (!(y[i] >= least && y[i] <= most))
-      return say("row ", std::int64_t(i) / c.cols, ", column ", std::int64_t(i) % c.cols, ": ", y[i], ", exactly ",
-                 exact);
-  return {};
+  return each_row(c, x, y, [&](std::span<const float> in, std::span<const float> out) -> std::string {
+    const float exact = 1.0f / float(std::ranges::count_if(in, [](float v) { return v != -kInf; }));
+    float least = exact, most = exact;
+    for (int ulp = 0; ulp < (ieee ? 0 : 2); ++ulp) {
+      least = std::nextafter(least, 0.0f);
+      most = std::nextafter(most, 2.0f);
+    }
+    least = rounded(least, c.types.out);
+    most = rounded(most, c.types.out);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (in[i] == -kInf ? !same_bits(out[i], 0) : !(out[i] >= least && out[i] <= most))
+        return say("column ", i, ": ", out[i], " where x = ", in[i], ", of equal ones ", exact);
+    return {};
+  });
 }
 
-// Equal elements get equal bits. A larger one may fall behind by the error of two exps, which need not be monotone.
+// Equal elements get equal bits. A larger one may fall behind by the error of two exps, unless the machine's are known to be
+// monotone, as a division is.
 std::string is_monotone(const Kernel& k, const Case& c) {
+  const Traits& traits = k.traits();
+  const bool exact = arithmetic_of(k.machine()).monotone && traits.exp != Exp::exp2_folded && !fast(k) &&
+                     traits.divide != Divide::fast;
   const auto x = values(c), y = run(k, c, x).y;
   return each_row(c, x, y, [&](std::span<const float> in, std::span<const float> out) -> std::string {
     const reference::ErrorModel m = model(k, c, in);
+    const double slack = exact ? 0 : (4 * (m.exp.eps0 + 90 * m.exp.kappa) + 2 * m.output.relative) * reference::kUnit;
+    const double absolute = exact ? 0 : 2 * (m.eta + m.output.absolute);
     for (std::size_t step : {std::size_t{1}, std::size_t{7}, in.size() / 2 + 1})
       for (std::size_t i = 0; i + step < in.size(); ++i) {
         std::size_t small = i, large = i + step;
         if (in[small] > in[large]) std::swap(small, large);
-        const double slack = (4 * (m.exp.eps0 + 90 * m.exp.kappa) + 2 * m.output.relative) * reference::kUnit;
         const bool tie = in[small] == in[large];
-        if (tie ? !same_bits(out[small], out[large])
-                : !(out[large] >= out[small] * (1 - slack) - 2 * (m.eta + m.output.absolute)))
+        if (tie ? !same_bits(out[small], out[large]) : !(out[large] >= out[small] * (1 - slack) - absolute))
           return say("x[", large, "] = ", in[large], " >= x[", small, "] = ", in[small], " but y = ", out[large],
                      " and ", out[small]);
       }
@@ -366,7 +309,8 @@ bool has_temperature(const Traits& t) { return t.temperature; }
 bool works_in_place(const Traits& t) { return t.in_place; }
 rc::Gen<Case> with_mask(const Kernel& k) { return cases(k, masked_kinds()); }
 rc::Gen<Case> constant(const Kernel& k) {
-  return cases(k, {Kind::constant}, {0, 1, -1, 1e-30f, 1e4f, -1e4f, 1e8f, 1e10f, -1e30f, FLT_MAX, -FLT_MAX});
+  return cases(k, {Kind::constant, Kind::few_equal},
+               {0, 1, -1, 1e-30f, 1e4f, -1e4f, 1e8f, 1e10f, -1e30f, FLT_MAX, -FLT_MAX});
 }
 
 constexpr Law kLaws[] = {
@@ -378,7 +322,8 @@ constexpr Law kLaws[] = {
     {"shift_is_bounded", "softmax(x + c) is near softmax(x) elsewhere", finite_at_zero, shift_is_bounded},
     {"does_not_overflow", "inputs up to the largest float give finite, right outputs", finite_at_zero,
      does_not_overflow},
-    {"constant_is_exact", "a constant row gives 1 / cols, bit for bit", constant, constant_is_exact},
+    {"constant_is_exact", "k equal elements give 1 / k, bit for bit, among others of -inf", constant,
+     constant_is_exact},
     {"in_range", "outputs lie in [0, 1]", any, in_range},
     {"is_monotone", "a larger input gives no smaller output, equal inputs equal bits", finite, is_monotone},
     {"rows_are_independent", "a row's bits do not depend on other rows", any, rows_are_independent, Law::Asks::bits},
@@ -392,6 +337,14 @@ constexpr Law kLaws[] = {
     {"answers_this_input", "what the memory held before does not matter, nor what the kernel answered then",
      only<Kind::normal, Kind::wide>, answers_this_input},
     {"stays_inside", "nothing is written but the output, and the input is as it was", any, stays_inside},
+    {"permutation_moves_outputs", "elements in another order give the same outputs in that order", finite,
+     permutation_moves_outputs},
+    {"what_cannot_count_does_not", "more elements that are -inf, or far below the maximum, get 0 and change nothing",
+     finite, what_cannot_count_does_not},
+    {"halves_make_a_row", "a part of a row has its softmax times its part of the sum", finite, halves_make_a_row},
+    {"outputs_keep_ratios", "two outputs differ by the factor exp(x - x')", finite, outputs_keep_ratios},
+    {"maximum_stays_maximum", "the largest input has the largest output", finite, maximum_stays_maximum},
+    {"two_columns_are_logistic", "two columns are 1 / (1 + exp(x' - x))", finite, two_columns_are_logistic},
     {"temperature", "a row is divided by its temperature first", with_temperature, temperature, Law::Asks::values,
      has_temperature},
     {"in_place", "the output may be the input and gets the same bits", any_in_place, in_place, Law::Asks::bits,

@@ -83,6 +83,6 @@ int threads() { return kBlock * blocks(device::machine().simulated()); }
 OFFER(Expf, "expf", "expf(x)", false)
 OFFER(Fast, "fast", "__expf(x)", true)
 OFFER(Exp2, "exp2f", "exp2f(x * log2(e))", true)
-OFFER(Shifted, "shifted", "ex2.approx.ftz(x * log2(e)), of V8 and later", true)
+OFFER(Shifted, "shifted", "ex2.approx.ftz(x * log2(e)) of V8 and later", true)
 
 }  // namespace

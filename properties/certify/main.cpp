@@ -53,14 +53,14 @@ int run(int argc, char** argv) {
   }
   chosen->watch(Watch::off);
   const std::uint32_t every = std::uint32_t(step > 0 ? step : chosen->simulated() ? 4096 : 1);
-  std::printf("device,math,git_sha,exp,what,step,values,kappa,eps0,max_ulp,at,below,rises,rise_u,most,at_zero\n");
+  std::printf("device,math,git_sha,exp,step,values,kappa,eps0,max_ulp,at,below,rises,rise_u,most,at_zero,what\n");
   for (const certify::Exp& exp : certify::exps()) {
     if (&exp.machine() != chosen) continue;
     const certify::Answer a = certify::survey(exp, every);
-    std::printf("%s,%s,%s,%s,\"%s\",%u,%u,%g,%.6g,%.6g,%.9g,%.6g,%u,%.6g,%.9g,%.9g\n", chosen->name().c_str(),
-                std::string(chosen->math()).c_str(), SOFTMAX_GIT_SHA, std::string(exp.name).c_str(),
-                std::string(exp.what).c_str(), every, a.values, certify::kappa(exp), a.excess, a.max_ulp, double(a.at),
-                a.below, a.rises, a.rise, double(a.most), double(certify::at_zero(exp)));
+    std::printf("%s,%s,%s,%s,%u,%u,%g,%.6g,%.6g,%.9g,%.6g,%u,%.6g,%.9g,%.9g,%s\n", chosen->name().c_str(),
+                std::string(chosen->math()).c_str(), SOFTMAX_GIT_SHA, std::string(exp.name).c_str(), every, a.values,
+                certify::kappa(exp), a.excess, a.max_ulp, double(a.at), a.below, a.rises, a.rise, double(a.most),
+                double(certify::at_zero(exp)), std::string(exp.what).c_str());
   }
   return 0;
 }
