@@ -94,4 +94,9 @@ struct above_one : Right {
 };
 SABOTAGE(916, above_one, "Outputs are a trifle too large, which only the largest possible one shows.")
 
+struct sentinel : Right {
+  __device__ static float first_max() { return -5e4f; }
+};
+SABOTAGE(917, sentinel, "The maximum starts at a number that is low enough for most rows.")
+
 }  // namespace

@@ -31,6 +31,8 @@ struct typed {
     return Out::store(y);
   }
   __device__ static float scale(float temperature) { return 1 / temperature; }
+  // A product that the compiler must not fuse: the maximum was found without.
+  __device__ static float below(float x, float scale, float max) { return __fmul_rn(x, scale) - max; }
   template <class Out>
   __device__ static void early(typename Out::Word&) {}
 };
@@ -48,10 +50,10 @@ __global__ void softmax_typed(const typename In::Word* in, typename Out::Word* o
   float max = -INFINITY, sum = zeros[row];
   for (long i = 0; i < cols; ++i) max = fmaxf(max, In::load(x[i]) * scale);
   for (long i = 0; i < cols; ++i) {
-    sum = S::template add<In>(sum, expf(In::load(x[i]) * scale - max));
+    sum = S::template add<In>(sum, expf(S::below(In::load(x[i]), scale, max)));
     S::template early<Out>(y[i]);
   }
-  for (long i = 0; i < cols; ++i) y[i] = S::template store<Out>(expf(In::load(x[i]) * scale - max) / sum);
+  for (long i = 0; i < cols; ++i) y[i] = S::template store<Out>(expf(S::below(In::load(x[i]), scale, max)) / sum);
 }
 
 template <class S, DataType in, DataType out>
@@ -130,5 +132,10 @@ struct hasty : typed {
   }
 };
 TYPED(944, hasty, "The output is zeroed before the input is read for the last time.")
+
+struct fused : typed {
+  __device__ static float below(float x, float scale, float max) { return __fmaf_rn(x, scale, -max); }
+};
+TYPED(945, fused, "x / T is rounded for the maximum and not where it is subtracted.")
 
 }  // namespace
