@@ -50,20 +50,38 @@ constexpr Saboteur kSaboteurs[] = {
     {"hasty", "in_place"},
 };
 
-// And the replay that must catch them. No law sees `fused`: what it is off by is within the bound of one more rounding.
+// And the replay that must catch them. No law sees `fused`, which is off by less than one more rounding may be, nor `crowd`,
+// which is right.
 struct Relapse {
   const char* kernel;
   const char* replay;
 };
 constexpr Relapse kRelapses[] = {
-    {"drops_last", "pytorch_147284"}, {"other_tail", "pytorch_147284"},  {"drops_last", "pytorch_36485"},
-    {"drops_last", "flashinfer_634"}, {"next_row", "onnxruntime_17943"}, {"past_the_end", "tt_metal_53208"},
-    {"next_row", "FlagGems_3716"},    {"no_barrier", "llama_cpp_26385"}, {"stale_sum", "llama_cpp_26385"},
-    {"forgetful", "llama_cpp_26385"}, {"zero_maximum", "rvllm_1"},       {"first_warp", "llama_cpp_24451"},
-    {"no_rescale", "cuda_kernels_1"}, {"drops_last", "CUDATutorial_6"},  {"nans", "torch_mojo_backend_319"},
-    {"soft_mask", "mlx_1467"},        {"sentinel", "flashinfer_4267"},   {"zero_maximum", "flashinfer_4267"},
-    {"drops_nan", "pytorch_25110"},   {"soft_mask", "pytorch_25110"},    {"no_maximum", "NNlib_jl_506"},
-    {"narrow_sum", "candle_3727"},    {"fused", "flashinfer_5088"},      {"remembers", "KernelBench_82"},
+    {"crowd", "HeCBench_72"},
+    {"drops_last", "pytorch_147284"},
+    {"other_tail", "pytorch_147284"},
+    {"drops_last", "pytorch_36485"},
+    {"drops_last", "flashinfer_634"},
+    {"next_row", "onnxruntime_17943"},
+    {"past_the_end", "tt_metal_53208"},
+    {"next_row", "FlagGems_3716"},
+    {"no_barrier", "llama_cpp_26385"},
+    {"stale_sum", "llama_cpp_26385"},
+    {"forgetful", "llama_cpp_26385"},
+    {"zero_maximum", "rvllm_1"},
+    {"first_warp", "llama_cpp_24451"},
+    {"no_rescale", "cuda_kernels_1"},
+    {"drops_last", "CUDATutorial_6"},
+    {"nans", "torch_mojo_backend_319"},
+    {"soft_mask", "mlx_1467"},
+    {"sentinel", "flashinfer_4267"},
+    {"zero_maximum", "flashinfer_4267"},
+    {"drops_nan", "pytorch_25110"},
+    {"soft_mask", "pytorch_25110"},
+    {"no_maximum", "NNlib_jl_506"},
+    {"narrow_sum", "candle_3727"},
+    {"fused", "flashinfer_5088"},
+    {"remembers", "KernelBench_82"},
 };
 
 const Kernel* find(std::string_view name, std::string_view machine) {
@@ -141,7 +159,7 @@ TEST(SabotageStudy, honest_kernels_pass_every_replay) {
     }
 }
 
-TEST(SabotageStudy, names_every_saboteur_and_every_law) {
+TEST(SabotageStudy, names_every_saboteur_law_and_replay) {
   for (const Kernel* k : kernels()) {
     const bool mutant = k->version() >= 1000;
     const auto names = [&](auto& s) { return k->name() == s.kernel; };
@@ -149,6 +167,12 @@ TEST(SabotageStudy, names_every_saboteur_and_every_law) {
                        std::any_of(std::begin(kRelapses), std::end(kRelapses), names);
     EXPECT_TRUE(named || mutant || is_honest(*k)) << *k;
   }
+  // Of a GPU's memory; what no kernel is asked; what Auto alone does.
+  const std::set<std::string> unsabotaged = {"pytorch_84144", "pytorch_17256", "Liger_Kernel_1252"};
+  for (const Replay& r : replays())
+    EXPECT_EQ(r.refute && !unsabotaged.count(name(r)),
+              std::any_of(std::begin(kRelapses), std::end(kRelapses), [&](auto& s) { return name(r) == s.replay; }))
+        << r.issues;
   for (const Law& l : laws())
     EXPECT_TRUE(std::any_of(std::begin(kSaboteurs), std::end(kSaboteurs), [&](auto& s) { return l.name == s.law; }))
         << l.name;

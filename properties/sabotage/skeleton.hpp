@@ -18,6 +18,7 @@ struct Right {
   __device__ static void barrier() { __syncthreads(); }
   __device__ static float output(float e, float sum, long, long) { return e / sum; }  // of column i out of cols
   __device__ static long written(long cols) { return cols; }
+  static long blocks(long rows, long) { return rows < 2 ? rows : 2; }  // so that a block has several rows
 };
 
 // A block takes every gridDim.x-th row, with one shared array for both reductions.
@@ -58,11 +59,10 @@ __global__ void softmax_in_steps(const float* in, float* out, int rows, long col
 
 template <class S>
 void launch(const Problem& p) {
-  constexpr long kBlocks = 2;  // so that a block has several rows
-  device::launch(
-      softmax_in_steps<S>,
-      {.blocks = unsigned(p.rows < kBlocks ? p.rows : kBlocks), .threads = unsigned(p.block), .stream = p.stream},
-      static_cast<const float*>(p.in), static_cast<float*>(p.out), int(p.rows), p.cols, p.in_stride, p.out_stride);
+  device::launch(softmax_in_steps<S>,
+                 {.blocks = unsigned(S::blocks(p.rows, p.block)), .threads = unsigned(p.block), .stream = p.stream},
+                 static_cast<const float*>(p.in), static_cast<float*>(p.out), int(p.rows), p.cols, p.in_stride,
+                 p.out_stride);
 }
 
 }  // namespace SOFTMAX_BACKEND

@@ -99,4 +99,9 @@ struct sentinel : Right {
 };
 SABOTAGE(917, sentinel, "The maximum starts at a number that is low enough for most rows.")
 
+struct crowd : Right {
+  static long blocks(long rows, long threads) { return rows * threads; }
+};
+SABOTAGE(918, crowd, "A block for each of a row's threads; nearly all of them find nothing to do.")
+
 }  // namespace
