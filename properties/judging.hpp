@@ -48,8 +48,8 @@ std::string judge_elements(const Kernel&, const Case&, std::span<const float> x,
 std::string judge_range(std::span<const float> y);
 
 // Laws of relations.cpp.
-std::string permutation_moves_outputs(const Kernel&, const Case&);
-std::string what_cannot_count_does_not(const Kernel&, const Case&);
+std::string permutation_is_harmless(const Kernel&, const Case&);
+std::string far_elements_add_nothing(const Kernel&, const Case&);
 std::string halves_make_a_row(const Kernel&, const Case&);
 std::string outputs_keep_ratios(const Kernel&, const Case&);
 std::string maximum_stays_maximum(const Kernel&, const Case&);

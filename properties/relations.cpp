@@ -34,7 +34,7 @@ long double bound_of(const reference::ErrorModel& m, const reference::Row& exact
 }  // namespace
 
 // The terms of a sum are the same, to the bit: a safe kernel can differ by its additions and the division alone.
-std::string permutation_moves_outputs(const Kernel& k, const Case& c) {
+std::string permutation_is_harmless(const Kernel& k, const Case& c) {
   std::vector<std::size_t> to(std::size_t(c.cols));
   std::iota(to.begin(), to.end(), 0);
   for (std::size_t i = to.size(); i > 1; --i) std::swap(to[i - 1], to[random_bits(c.seed, 1000 + i) % i]);
@@ -63,7 +63,7 @@ std::string permutation_moves_outputs(const Kernel& k, const Case& c) {
 }
 
 // Elements that are -inf, or so far below the maximum that their exp is 0: they get 0 and cost the others nothing.
-std::string what_cannot_count_does_not(const Kernel& k, const Case& c) {
+std::string far_elements_add_nothing(const Kernel& k, const Case& c) {
   Case longer = c;
   const std::int64_t more = 1 + std::int64_t(random_bits(c.seed, 5) % 40);
   longer.cols += more;

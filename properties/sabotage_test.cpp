@@ -46,6 +46,12 @@ constexpr Saboteur kSaboteurs[] = {
     {"remembers", "answers_this_input"},
     {"narrow_sum", "rows_sum_to_one"},
     {"truncates", "matches_reference"},
+    {"drops_last", "permutation_is_harmless"},
+    {"soft_mask", "far_elements_add_nothing"},
+    {"half_sum", "halves_make_a_row"},
+    {"coarse_input", "outputs_keep_ratios"},
+    {"first_warp", "maximum_stays_maximum"},
+    {"zero_maximum", "two_columns_are_logistic"},
     {"lukewarm", "temperature"},
     {"hasty", "in_place"},
 };
