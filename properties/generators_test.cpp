@@ -93,6 +93,7 @@ const Class kClasses[] = {
 
 class Generators : public testing::TestWithParam<const Kernel*> {
  protected:
+  void SetUp() override { SKIP_IF_UNAVAILABLE(*GetParam()); }
   static std::vector<Case> draws(const Kernel& kernel) {
     std::vector<Case> all;
     for (const Law* law : laws(kernel)) {
