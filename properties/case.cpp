@@ -201,6 +201,12 @@ std::vector<Kind> masked_kinds() {
   return {Kind::mask_first, Kind::mask_last, Kind::mask_every_other, Kind::mask_all_but_one, Kind::few_equal};
 }
 
+std::vector<Kind> all_kinds() {
+  std::vector<Kind> kinds = finite_kinds();
+  for (const Kind kind : masked_kinds()) kinds.push_back(kind);
+  return kinds;
+}
+
 std::vector<std::vector<float>> special_rows() {
   return {
       {0, 1, 2, 3},

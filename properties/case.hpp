@@ -93,6 +93,7 @@ std::vector<std::int64_t> column_list();
 // The kinds without any -inf, and those with one.
 std::vector<Kind> finite_kinds();
 std::vector<Kind> masked_kinds();
+std::vector<Kind> all_kinds();
 
 // Rows that no draw would find: the ends of float's range, where exp underflows, and every mix of NaN and infinities.
 std::vector<std::vector<float>> special_rows();

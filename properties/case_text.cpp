@@ -53,11 +53,6 @@ std::vector<Types> all_types() {
     for (const DataType out : {DataType::fp32, DataType::fp16, DataType::bf16}) all.push_back({in, out});
   return all;
 }
-std::vector<Kind> all_kinds() {
-  std::vector<Kind> all = finite_kinds();
-  for (const Kind kind : masked_kinds()) all.push_back(kind);
-  return all;
-}
 
 }  // namespace
 

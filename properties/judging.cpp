@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "properties/bounds.hpp"
-#include "reference/softmax.hpp"
 
 namespace softmax::properties {
 
@@ -21,6 +20,11 @@ reference::ErrorModel model(const Kernel& k, const Case& c, std::span<const floa
   Problem p = problem_of(c);
   p.temperature = temperature_of(c, r);
   return error_model(k.traits(), p, row, arithmetic_of(k.machine()));
+}
+
+long double bound_of(const reference::ErrorModel& m, const reference::Row& exact, std::span<const float> x,
+                     std::size_t i) {
+  return reference::element_bound(m, exact.y[i], exact.below_max(x[i]), exact.spread);
 }
 
 std::string difference(const std::vector<float>& a, const std::vector<float>& b, std::int64_t cols, const char* what) {
@@ -43,7 +47,7 @@ std::string judge_elements(const Kernel& k, const Case& c, std::span<const float
   const reference::Row exact = reference::analyse(x, temperature_of(c, r));
   const reference::ErrorModel m = model(k, c, x, r);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const long double bound = reference::element_bound(m, exact.y[i], exact.below_max(x[i]), exact.spread);
+    const long double bound = bound_of(m, exact, x, i);
     if (!(std::fabs(y[i] - exact.y[i]) <= bound))
       return say("column ", i, ": ", y[i], ", exactly ", exact.y[i], ", off by ", std::fabs(y[i] - exact.y[i]),
                  ", allowed ", bound);

@@ -12,6 +12,7 @@
 #include "properties/case.hpp"
 #include "properties/runner.hpp"
 #include "reference/error.hpp"
+#include "reference/softmax.hpp"
 
 namespace softmax::properties {
 
@@ -29,6 +30,10 @@ bool fast(const Kernel&);
 
 // With the temperature of row r.
 reference::ErrorModel model(const Kernel&, const Case&, std::span<const float> row, std::int64_t r = 0);
+
+// Of the i-th element of a row whose exact softmax this is.
+long double bound_of(const reference::ErrorModel&, const reference::Row& exact, std::span<const float> x,
+                     std::size_t i);
 
 // First place where two outputs differ in their bits.
 std::string difference(const std::vector<float>& a, const std::vector<float>& b, std::int64_t cols, const char* what);

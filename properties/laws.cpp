@@ -69,9 +69,8 @@ std::string shift_is_bounded(const Kernel& k, const Case& c) {
     for (std::size_t i = 0; i < a.size(); ++i) moved = std::max(moved, std::fabs((long double)b[i] - a[i] - shift));
     for (std::size_t i = 0; i < a.size(); ++i) {
       const std::size_t at = std::size_t(r * c.cols) + i;
-      const long double allowed = exact.y[i] * std::expm1(2 * moved) +
-                                  reference::element_bound(m, exact.y[i], exact.max - a[i], exact.spread) +
-                                  reference::element_bound(m2, exact2.y[i], exact2.max - b[i], exact2.spread);
+      const long double allowed =
+          exact.y[i] * std::expm1(2 * moved) + bound_of(m, exact, a, i) + bound_of(m2, exact2, b, i);
       if (!(std::fabs((long double)y2[at] - y[at]) <= allowed))
         return say("row ", r, ", column ", i, ": ", y[at], " but ", y2[at], " after a shift by ", shift, ", allowed ",
                    allowed);
@@ -287,11 +286,6 @@ std::string in_place(const Kernel& k, const Case& c) {
 
 std::string stays_inside(const Kernel& k, const Case& c) { return run(k, c).trespass; }
 
-std::vector<Kind> all_kinds() {
-  std::vector<Kind> kinds = finite_kinds();
-  for (Kind kind : masked_kinds()) kinds.push_back(kind);
-  return kinds;
-}
 template <auto... kinds>
 rc::Gen<Case> only(const Kernel& k) {
   return cases(k, {kinds...});
