@@ -196,13 +196,13 @@ class Gpu final : public Machine {
     return each_row<int>(m, [&](int* most) { count_rescales<<<row_blocks(m), 256>>>(matrix, most, m, threads); });
   }
   bool equal(const void* a, const void* b, std::size_t bytes) override {
-    const Memory differ = allocate_bytes(sizeof(int));
-    fill(differ.get(), 0, sizeof(int));
+    if (!differ_) differ_ = allocate_bytes(sizeof(int));  // kept: a shape has hundreds of sets to compare
+    fill(differ_.get(), 0, sizeof(int));
     compare_bytes<<<1024, 256>>>(static_cast<const unsigned char*>(a), static_cast<const unsigned char*>(b), bytes,
-                                 static_cast<int*>(differ.get()));
+                                 static_cast<int*>(differ_.get()));
     SOFTMAX_CUDA_CHECK(cudaGetLastError());
     int differs = 0;
-    download(&differs, differ.get(), sizeof differs);
+    download(&differs, differ_.get(), sizeof differs);
     return !differs;
   }
   int copies() const override { return Timer::kCopies; }
@@ -292,6 +292,7 @@ class Gpu final : public Machine {
   }
   std::optional<HardwareCounters> hardware_;  // loads its library
   mutable std::unique_ptr<Timer> timer_;      // the first use of the GPU makes it
+  Memory differ_;                             // of equal()
 };
 
 }  // namespace
