@@ -3,6 +3,7 @@
 #include "benchmarks/tuning.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -177,7 +178,8 @@ TEST(Tuning, a_table_says_what_was_decided) {
 }
 
 TEST(Tuning, the_program_writes_a_table_on_the_CPU_device) {
-  const std::string out = testing::TempDir() + "tuned.csv", log = testing::TempDir() + "tuned.log";
+  const std::string place = testing::TempDir() + "tuned_" + std::to_string(getpid());
+  const std::string out = place + ".csv", log = place + ".log";
   std::remove(out.c_str());
   const auto tune = [&](const std::string& flags) {
     return WEXITSTATUS(std::system((SOFTMAX_TUNE " " + flags + " >" + log + " 2>&1").c_str()));
