@@ -13,14 +13,16 @@ constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kFewFrom = 1024;     // columns: below, few rows cost a launch whatever the kernel
 constexpr std::int64_t kSharedFrom = 1024;  // below, no row is worth several blocks or two launches
 constexpr std::int64_t kLongest = std::int64_t{1} << 23;
+constexpr std::int64_t kMost = std::int64_t{1}
+                               << 27;       // elements of few rows: more take a millisecond whatever the plan
 constexpr std::int64_t kOnOne = 256 << 10;  // bytes: a longer row leaves a multiprocessor room for nothing else
 constexpr int kAnyRow = 12;                 // the kernel that takes rows of every length
 
-// To 2^20 by half octaves.
+// To 2^20 by half octaves, and 2^21.
 std::vector<std::int64_t> columns() {
   std::vector<std::int64_t> all;
   for (std::int64_t c = 64; c < 1 << 20; c *= 2) all.insert(all.end(), {c, c + c / 2});
-  all.push_back(1 << 20);
+  all.insert(all.end(), {1 << 20, 1 << 21});
   return all;
 }
 
@@ -73,6 +75,7 @@ std::vector<Cell> grid(Types types, bool small) {
   const auto add = [&](std::int64_t rows, std::int64_t from, bool longest) {
     std::int64_t below = 0;
     for (const std::int64_t cols : all) {
+      if (cols > 1 << 20 && rows * cols > kMost) break;
       if (cols >= from) cells.push_back({types, rows, below, cols, many_bytes});
       below = cols;
     }

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kBlock<Vectors>, Regular&& Vectors == 1 ? 2048
   const float scale = scale_of(a, r);
   Part part(int(threadIdx.x % Lanes));
   if constexpr (Regular)
-    part.load_regular(x, cols / Part::kN);
+    part.take_regular(x, cols / Part::kN), part.load_regular();
   else
     part.take(x, cols), part.load();
   const float max = lanes_max<Lanes>(part.max());
@@ -78,14 +78,6 @@ std::string supports(const Problem& p) {
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   return {by.vectors * 8 + 16 + 5, 0};
-}
-
-bool regular(const Problem& p) {
-  const int n = vector_elements(p.types());
-  const auto whole = [n](const void* at, long stride, DataType type) {
-    return reinterpret_cast<std::uintptr_t>(at) % (n * bytes_per_element(type)) == 0 && stride % n == 0;
-  };
-  return p.cols % n == 0 && whole(p.in, p.in_stride, p.in_type) && whole(p.out, p.out_stride, p.out_type);
 }
 
 void launch(const Problem& p) {

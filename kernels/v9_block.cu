@@ -20,29 +20,46 @@ constexpr int kResident = (Vectors <= 2   ? 2048
                                           : 512) /
                           Threads;
 
-template <class In, class Out, int Threads, int Vectors>
+// Regular: rows begin at vectors, have whole ones, and need no shared memory. Few short rows wait for every instruction before
+// their load, and for every step from there to the store.
+template <class In, class Out, int Threads, int Vectors, bool Regular>
 __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_v9(Args a) {
   using Part = Slice<In, Out, Threads, Vectors>;
-  SHARED_DYNAMIC(staged, typename Part::Vector);
   SHARED(pairs, std::uint64_t[32]);
   const long row = blockIdx.x;
-  Part part(int(threadIdx.x), staged, a.shared);
-  begin(a, part, [&] { part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols); });
-  part.load(a.once);
-  const float scale = scale_of(a, row);
-  const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
-  part.store(static_cast<Out*>(a.out) + row * a.out_stride, block_exchange<Threads>(of_warp, pairs, scale), scale);
+  const In* x = static_cast<const In*>(a.in) + row * a.in_stride;
+  Out* y = static_cast<Out*>(a.out) + row * a.out_stride;
+  if constexpr (Regular) {
+    Part part(int(threadIdx.x));
+    begin(a, part, [&] { part.take_regular(x, int(a.cols) / Part::kN); });
+    part.load_regular();
+    const float scale = scale_of(a, row), max = lanes_max<32>(part.max());
+    const MaxSum of_warp = {max, lanes_sum<32>(part.sum(max, scale))};
+    part.store_regular(y, block_exchange<Threads>(of_warp, pairs, scale), scale);
+  } else {
+    SHARED_DYNAMIC(staged, typename Part::Vector);
+    Part part(int(threadIdx.x), staged, a.shared);
+    begin(a, part, [&] { part.take(x, a.cols); });
+    part.load(a.once);
+    const float scale = scale_of(a, row);
+    const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
+    part.store(y, block_exchange<Threads>(of_warp, pairs, scale), scale);
+  }
 }
 
+// The last three are for few rows and taken where `tune` found them faster.
 #define INSTANCES(X) \
-  X(64, 1) X(64, 2) X(128, 2) X(256, 2) X(512, 2) X(512, 4) X(512, 8) X(1024, 8) X(512, 16) X(512, 25)
+  X(64, 1)           \
+  X(64, 2)           \
+  X(128, 2) X(256, 2) X(512, 2) X(512, 4) X(512, 8) X(1024, 8) X(512, 16) X(512, 25) X(128, 1) X(256, 1) X(512, 1)
 #define PLAN(threads, vectors) Plan{threads, vectors},
-#define INSTANCE(threads, vectors) softmax_v9<In, Out, threads, vectors>,
+#define ANY(threads, vectors) softmax_v9<In, Out, threads, vectors, false>,
+#define REGULAR(threads, vectors) softmax_v9<In, Out, threads, vectors, (vectors <= 2)>,
 constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
 template <class In, class Out>
-struct Of {
+struct Of {  // first those for any row
   static Instance at(int i) {
-    static constexpr Instance all[] = {INSTANCES(INSTANCE)};
+    static constexpr Instance all[] = {INSTANCES(ANY) INSTANCES(REGULAR)};
     return all[i];
   }
 };
@@ -81,7 +98,8 @@ void launch(const Problem& p) {
   const int i = find(p, by);
   Args a = args_of(p, by);
   a.early = p.overlap && leaves_room(p.rows, by.threads);
-  device::launch(instance<Of>(p.types(), i), grid_of(p, by, p.rows), a);
+  const bool whole = by.shared == 0 && regular(p);
+  device::launch(instance<Of>(p.types(), whole ? kPlans.size() + i : i), grid_of(p, by, p.rows), a);
 }
 
 }  // namespace

@@ -35,13 +35,21 @@ __device__ __forceinline__ MaxSum warp_merge(const std::uint64_t* pairs, int slo
   return {max, lanes_sum<32>(sum)};
 }
 
+// The same of a power of two, up to 32: lanes that look at the same pairs spare a step for each halving.
+template <int Slots>
+__device__ __forceinline__ MaxSum repeated_merge(const std::uint64_t* pairs, int lane, float scale) {
+  const MaxSum one = as_pair(pairs[lane % Slots]);
+  const float max = lanes_max<32>(one.max);
+  return {max, lanes_sum<Slots>(one.sum * shifted_exp(one.max, anchor(max), scale))};
+}
+
 // A block of `Threads` threads; `pairs` has a place for each warp. The place is free again after the next barrier.
 template <int Threads>
 __device__ __forceinline__ MaxSum block_exchange(MaxSum of_warp, std::uint64_t* pairs, float scale) {
   const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
   if (lane == 0) pairs[warp] = as_word(of_warp);
   __syncthreads();
-  return warp_merge<32>(pairs, Threads / 32, lane, scale);
+  return repeated_merge<Threads / 32>(pairs, lane, scale);
 }
 
 // Every warp of a cluster tells every block; one wait takes the place of a barrier of the block and one of the cluster.
@@ -120,7 +128,7 @@ struct GridExchange {
     }
     if (lane == 0) pairs[Threads / 32 + warp] = as_word(some);
     __syncthreads();
-    return warp_merge<32>(pairs + Threads / 32, Threads / 32, lane, scale);
+    return repeated_merge<Threads / 32>(pairs + Threads / 32, lane, scale);
   }
   // `rounds`: at least as many as any block went through, below 2^31. What all have told must lie there before it is zeroed.
   __device__ __forceinline__ void end(unsigned rounds) {

@@ -35,6 +35,14 @@ inline long rescales(const Plan& by, Types t) {
   const int group = 16 / vector_elements(t), staged = by.vectors < 4 ? 1 : 2;
   return divide_up(by.vectors, group) + 1 + (by.shared > 0 ? by.shared / staged + 4 : 0);
 }
+// Whether rows begin at vectors, in and out, and have whole ones.
+inline bool regular(const Problem& p) {
+  const int n = vector_elements(p.types());
+  const auto whole = [n](const void* at, long stride, DataType type) {
+    return reinterpret_cast<std::uintptr_t>(at) % (n * bytes_per_element(type)) == 0 && stride % n == 0;
+  };
+  return p.cols % n == 0 && whole(p.in, p.in_stride, p.in_type) && whole(p.out, p.out_stride, p.out_type);
+}
 // Vectors of a row's longest slice of `parts`: at most, wherever the row begins.
 inline long slice_vectors(const Problem& p, int threads, int parts) {
   const long align = threads >= 128 ? 128 / long(bytes_per_element(p.in_type)) : vector_elements(p.types());

@@ -84,12 +84,15 @@ class Slice {
     span(row, min(whole, first), min(whole, first + int(share)), part == 0);
   }
   // Of a row that has nothing but whole vectors, `count` of them.
-  __device__ __forceinline__ void load_regular(const In* row, int count) {
+  __device__ __forceinline__ void take_regular(const In* row, int count) {
+    row_ = row;
     count_ = count;
+  }
+  __device__ __forceinline__ void load_regular() {
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
       const int i = v * Threads + thread_;
-      vector_[v] = i < count ? collective::load<In, kN>(row + i * kN, false) : nothing<In, kN>();
+      vector_[v] = i < count_ ? collective::load<In, kN>(row_ + i * kN, false) : nothing<In, kN>();
     }
   }
   // Of a slice that is too long to keep, the tile that registers hold. The first tile of the first slice has the ends.
@@ -192,7 +195,7 @@ class Slice {
     }
     return all;
   }
-  // After load_regular and sum.
+  // After load_regular.
   __device__ __forceinline__ void store_regular(Out* row, MaxSum all, float scale) {
     const float max = anchor(all.max), factor = 1.0f / all.sum;
 #pragma unroll
