@@ -99,7 +99,7 @@ Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   if (by.threads == 0) return {};
   const long told = divide_up(by.blocks, by.threads);
-  return {by.vectors + by.shared + 8 + 2 + 10 + told + 10, rescales(by, p.types()) + 2 + told + 2};
+  return {additions(by, p.types()) + told - 1 + 2 * block_levels(by), rescales(by, p.types()) + 2 + told + 2};
 }
 std::int64_t workspace(const Problem&) { return GridWorkspace::kBytes; }
 
@@ -122,6 +122,6 @@ void launch(const Problem& p) {
 }  // namespace
 
 SOFTMAX_KERNEL(11, "v11_grid", "blocks of the whole card share a row, by a cooperative launch", launch, .blocks = {0},
-               .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes,
+               .exp = softmax::Exp::shifted, .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes,
                .in_place = true, .temperature = true, .keeps_workspace = true, .supports = supports,
                .workspace = workspace, .rounding = rounding, .plans = kPlans, .plan = plan)

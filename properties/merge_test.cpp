@@ -69,7 +69,7 @@ class Merge : public testing::TestWithParam<Merger> {
   }
   // Of a merge at this depth, relative: each level an exp, a product and an addition, and the distance from the maximum.
   long double bound(int levels, long double distance) const {
-    const reference::ExpError exp = arithmetic_of(machine()).fast;
+    const reference::ExpError exp = arithmetic_of(machine()).shifted;
     const long double b = (levels * (exp.eps0 + 2) + (1 + exp.kappa) * distance) * reference::kUnit;
     return b < 1 ? b / (1 - b) : INFINITY;
   }

@@ -29,12 +29,24 @@ __host__ __device__ __forceinline__ constexpr long divide_up(long a, long b) { r
 // Elements of a vector: 16 bytes of the wider type.
 inline int vector_elements(Types t) { return t.in == DataType::fp32 || t.out == DataType::fp32 ? 4 : 8; }
 inline int vector_bytes(Types t) { return vector_elements(t) * int(bytes_per_element(t.in)); }
-// How often Slice::reduce rescales what an element is in, at most: at a group of vectors, the row's ends, and the last group
-// of each batch in shared memory.
-inline long rescales(const Plan& by, Types t) {
+// How often Slice::reduce rescales what an element is in, at most: at a group of vectors but the first, the row's ends, and the
+// last group of each batch in shared memory. `tiles` in turn, of which one has the ends.
+inline long rescales(const Plan& by, Types t, long tiles = 1) {
   const int group = 16 / vector_elements(t), staged = by.vectors < 4 ? 1 : 2;
-  return divide_up(by.vectors, group) + 1 + (by.shared > 0 ? by.shared / staged + 4 : 0);
+  return tiles * divide_up(by.vectors, group) + (by.shared > 0 ? by.shared / staged + 4 : 0);
 }
+// How many additions an element passes through there: its vector's others, the other vectors, and the thread's end.
+inline long additions(const Plan& by, Types t, long tiles = 1) {
+  return vector_elements(t) - 1 + tiles * by.vectors + by.shared;
+}
+// Levels of a tree.
+inline int levels(long leaves) {
+  int up = 0;
+  while (1L << up < leaves) ++up;
+  return up;
+}
+// From threads to a block's: a tree in each warp, and one of the warps.
+inline int block_levels(const Plan& by) { return 5 + levels(by.threads / 32); }
 // Vectors of a row's longest slice of `parts`: at most, wherever the row begins.
 inline long slice_vectors(const Problem& p, int threads, int parts) {
   const long align = threads >= 128 ? 128 / long(bytes_per_element(p.in_type)) : vector_elements(p.types());
