@@ -32,7 +32,8 @@ TEST(BuiltCode, calculates_as_the_kernels_state) {
     if (!on_gpu(k) || k->version() == 0) continue;
     const BuiltCode code = read_code(of_version(all, k->version()), k->traits(), k->machine().math() == "fast");
     EXPECT_EQ(code.wrong, "") << *k;
-    EXPECT_GT(code.entries, 0) << *k << " has no PTX in this program; -lineinfo puts it there";
+    EXPECT_GT(code.entries, 0) << *k << ": no softmax_v" << k->version()
+                               << " in this program's PTX, which -lineinfo puts there";
     std::printf("%s: %d functions, %d exps, %d quotients, %d reciprocals\n", k->label().c_str(), code.entries,
                 code.exps, code.quotients, code.reciprocals);
     ++judged;
