@@ -94,7 +94,7 @@ TEST(House, includes_follow_the_rules) {
 }
 
 TEST(House, stays_small) {
-  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 38800;
+  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 39500;
   std::size_t all = 0, cpu_device = 0;
   for (const char* folder : kFolders)
     for (const std::string& file : sources(folder)) {
@@ -168,10 +168,11 @@ TEST(House, a_required_gpu_is_there) {
 TEST(House, links_lead_somewhere) {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   int found = 0;
-  for (const char* document : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md",
-                               "kernels/GOALS.md", "kernels/COUNTERS.md", "kernels/python/README.md",
-                               "results/README.md", "benchmarks/README.md", "benchmarks/studies/README.md",
-                               "analysis/data/README.md", "properties/faults/README.md", "kernels/library/README.md"}) {
+  for (const char* document :
+       {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/GOALS.md",
+        "kernels/COUNTERS.md", "kernels/python/README.md", "results/README.md", "benchmarks/README.md",
+        "benchmarks/studies/README.md", "analysis/data/README.md", "properties/faults/README.md",
+        "properties/mutants/README.md", "kernels/library/README.md"}) {
     const std::string text = read(kRoot / document);
     for (std::sregex_iterator i(text.begin(), text.end(), link), end; i != end; ++i) {
       ++found;
