@@ -91,8 +91,10 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  const long told = divide_up(by.blocks * by.threads / 32, 32);
-  return {by.vectors + by.shared + 8 + 2 + 5 + told + 5, rescales(by, p.types()) + 2};
+  if (by.threads == 0) return {};
+  const long warps = long(by.blocks) * by.threads / 32, told = divide_up(warps, 32);  // to a lane
+  return {added_in_thread(p, by, by.vectors + by.shared) + 5 + told - 1 + levels(warps < 32 ? warps : 32),
+          rescales(by, p.types()) + 2};
 }
 
 void launch(const Problem& p) {

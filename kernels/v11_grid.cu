@@ -98,8 +98,10 @@ std::string supports(const Problem& p) {
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   if (by.threads == 0) return {};
-  const long told = divide_up(by.blocks, by.threads);
-  return {by.vectors + by.shared + 8 + 2 + 10 + told + 10, rescales(by, p.types()) + 2 + told + 2};
+  const long told = divide_up(by.blocks, by.threads);  // to a thread
+  return {added_in_thread(p, by, by.vectors + by.shared) + levels(by.threads) + told - 1 +
+              levels(by.blocks < by.threads ? by.blocks : by.threads),
+          rescales(by, p.types()) + 2 + told - 1 + 2};
 }
 std::int64_t workspace(const Problem&) { return GridWorkspace::kBytes; }
 

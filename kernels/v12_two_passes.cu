@@ -112,7 +112,9 @@ Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   if (by.threads == 0) return {};
   const long tiles = 1 + slice_vectors(p, by.threads, by.blocks) / tile_of(by), told = divide_up(by.blocks, by.threads);
-  return {tiles * (by.vectors + 8 + 2) + 10 + told + 10, tiles * rescales(by, p.types()) + 2 + told + 2};
+  return {added_in_thread(p, by, tiles * by.vectors) + levels(by.threads) + told - 1 +
+              levels(by.blocks < by.threads ? by.blocks : by.threads),
+          rescales(by, p.types(), tiles) + 2 + told - 1 + 2};
 }
 // Of fewer rows too, which may get more slices each.
 std::int64_t workspace(const Problem& p) {

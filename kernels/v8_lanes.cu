@@ -77,7 +77,8 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  return {by.vectors * 8 + 16 + 5, 0};
+  if (by.threads == 0) return {};
+  return {added_in_thread(p, by, by.vectors) + levels(by.threads), 0};
 }
 
 bool regular(const Problem& p) {

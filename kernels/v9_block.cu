@@ -73,7 +73,8 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  return {by.vectors + by.shared + 8 + 2 + 10, rescales(by, p.types()) + 2};
+  if (by.threads == 0) return {};
+  return {added_in_thread(p, by, by.vectors + by.shared) + levels(by.threads), rescales(by, p.types()) + 2};
 }
 
 void launch(const Problem& p) {

@@ -29,11 +29,23 @@ __host__ __device__ __forceinline__ constexpr long divide_up(long a, long b) { r
 // Elements of a vector: 16 bytes of the wider type.
 inline int vector_elements(Types t) { return t.in == DataType::fp32 || t.out == DataType::fp32 ? 4 : 8; }
 inline int vector_bytes(Types t) { return vector_elements(t) * int(bytes_per_element(t.in)); }
-// How often Slice::reduce rescales what an element is in, at most: at a group of vectors, the row's ends, and the last group
-// of each batch in shared memory.
-inline long rescales(const Plan& by, Types t) {
+// How often Slice::reduce, of `tiles` slices, rescales what an element is in, at most: at a group of vectors behind its own,
+// the row's ends, and the last group of each batch in shared memory.
+inline long rescales(const Plan& by, Types t, long tiles = 1) {
   const int group = 16 / vector_elements(t), staged = by.vectors < 4 ? 1 : 2;
-  return divide_up(by.vectors, group) + 1 + (by.shared > 0 ? by.shared / staged + 4 : 0);
+  return tiles * divide_up(by.vectors, group) + (by.shared > 0 ? by.shared / staged + 4 : 0);
+}
+// Additions that an element of a thread with this many vectors goes through there: in its vector, of vectors behind the first
+// one each, of the row's ends (Slice::kEnds).
+inline long added_in_thread(const Problem& p, const Plan& by, long vectors) {
+  const long n = vector_elements(p.types()), align = by.threads >= 128 ? 128 / long(bytes_per_element(p.in_type)) : n;
+  return n - 1 + vectors - 1 + divide_up(align + n - 2, by.threads);
+}
+// Of a tree, on the way from one of its leaves.
+inline long levels(long leaves) {
+  long count = 0;
+  while (1L << count < leaves) ++count;
+  return count;
 }
 // Vectors of a row's longest slice of `parts`: at most, wherever the row begins.
 inline long slice_vectors(const Problem& p, int threads, int parts) {
