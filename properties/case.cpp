@@ -246,7 +246,8 @@ Problem problem_of(const Case& c) {
           .out_type = c.types.out,
           .block = c.block,
           .plan = c.plan,
-          .temperature = c.temperature};
+          .temperature = c.temperature,
+          .max_blocks = c.max_blocks};
 }
 
 std::int64_t threads_of(const Kernel& kernel, const Case& c) {

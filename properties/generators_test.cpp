@@ -71,7 +71,7 @@ const Class kClasses[] = {
     {"a step of the choice", 1, at_a_step, [](const Kernel& k) { return k.traits().choice != nullptr; }},
     {"one row", 5, [](const Kernel&, const Case& c) { return c.rows == 1; }, always},
     {"some rows", 5, [](const Kernel&, const Case& c) { return c.rows > 1 && c.rows < 33; }, always},
-    {"many rows", 0.15, [](const Kernel&, const Case& c) { return c.rows >= 33; }, always},
+    {"many rows", 0.1, [](const Kernel&, const Case& c) { return c.rows >= 33; }, always},
     {"an input that begins astray", 10, [](const Kernel&, const Case& c) { return c.in_shift != 0; }, always},
     {"an output astray by another", 10, [](const Kernel&, const Case& c) { return c.out_shift != c.in_shift; }, always},
     {"padded rows", 5, [](const Kernel&, const Case& c) { return c.in_padding != 0 || c.out_padding != 0; }, always},
