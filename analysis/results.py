@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
+SUMMARIES = ("accuracy",)  # folders of results/ whose files have a schema of their own
 SCHEMAS = {"1", "2"}
 CONTEXT = ("device", "git_sha", "date")  # every file has these, beside `schema` and `simulated`
 OPTIONAL = {"git_dirty": "false", "card": "", "flush": "", "input": "noise"}
@@ -88,11 +89,8 @@ def parse_name(name):
     return columns
 
 
-def read(path):
-    """One file -> (context, list of benchmarks), as Google Benchmark wrote them.
-
-    Raises ResultsError with file and reason.
-    """
+def parse(path):
+    """One file of JSON, whose numbers are finite. Raises ResultsError with file and reason."""
 
     def number(word):
         value = float(word)
@@ -109,6 +107,15 @@ def read(path):
         raise ResultsError(f"{relative(path)}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ResultsError(f"{relative(path)}: not JSON: {error}") from error
+    return data
+
+
+def read(path):
+    """One file -> (context, list of benchmarks), as Google Benchmark wrote them.
+
+    Raises ResultsError with file and reason.
+    """
+    data = parse(path)
     if (
         not isinstance(data, dict)
         or not isinstance(data.get("context"), dict)
@@ -144,7 +151,7 @@ def files(path, pattern="*.json"):
     """The results files of a file or folder, in order; ResultsError if there is none."""
     path = Path(path)
     found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
-    found = [file for file in found if file.name != "schema.json"]
+    found = [f for f in found if f.name != "schema.json" and f.parent.name not in SUMMARIES]
     if not found:
         raise ResultsError(f"{relative(path)}: no {pattern} in it")
     return found
