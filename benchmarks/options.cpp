@@ -120,9 +120,14 @@ std::vector<std::string> context_keys(const std::vector<std::string>& arguments)
 }
 
 std::function<bool(const std::string&)> name_filter(const std::string& filter) {
+#ifdef __GLIBCXX__  // which else tries every way to match "a**b"
+  constexpr auto kSyntax = std::regex::extended | std::regex_constants::__polynomial;
+#else
+  constexpr auto kSyntax = std::regex::extended;
+#endif
   const bool negative = filter.starts_with("-");
   try {
-    const std::regex regex(filter.empty() || filter == "all" ? "." : filter.substr(negative), std::regex::extended);
+    const std::regex regex(filter.empty() || filter == "all" ? "." : filter.substr(negative), kSyntax);
     return [=](const std::string& name) { return std::regex_search(name, regex) != negative; };
   } catch (const std::regex_error& e) {
     throw UsageError("--benchmark_filter=" + filter + ": " + e.what());

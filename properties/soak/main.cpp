@@ -1,8 +1,12 @@
 // soak: fresh cases for every kernel under every law, for minutes or hours. ./check --soak builds and runs it.
 
+#include <unistd.h>
+
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <exception>
 #include <fstream>
@@ -20,7 +24,8 @@ namespace {
 using namespace softmax;
 
 constexpr const char* kUsage =
-    R"(Asks every kernel of this program fresh cases under every law. Ctrl-C ends it after the case at hand, with the report.
+    R"(Asks every kernel of this program fresh cases under every law. Ctrl-C ends it after the case at hand, with the report;
+Ctrl-\ ends it at once, as a crash does, and tells the case at hand.
 
 usage: soak [--minutes=M] [--seed=N] [--device=gpu|cpu] [--json=FILE]
   --minutes=M       how long; default: 1
@@ -30,6 +35,26 @@ usage: soak [--minutes=M] [--seed=N] [--device=gpu|cpu] [--json=FILE]
 
 The exit status is 0 if no law was broken, 1 if one was, 2 if nothing could be asked.
 )";
+
+// The case at hand, where a kernel ends the program: all that is left to say then.
+char doing[1024];
+
+void on_crash(int signal) {
+  const ssize_t written = write(STDOUT_FILENO, doing, std::strlen(doing));
+  (void)written;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void catch_crashes() {
+  static char stack[1 << 16];
+  const stack_t alternative{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_ONSTACK | SA_NODEFER;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT}) sigaction(signal, &action, nullptr);
+}
 
 std::string date() {
   const std::time_t now = std::time(nullptr);
@@ -101,6 +126,8 @@ int run(int argc, char** argv) {
   if (!path.empty() && !file) throw std::runtime_error(path + ": cannot be written");
   options.stop = [] { return bench::interrupted() != 0; };
   options.say = [](const std::string& text) { std::cout << text << std::endl; };
+  options.doing = [](const std::string& text) { std::snprintf(doing, sizeof doing, "%s\n", text.c_str()); };
+  catch_crashes();
   const std::string begun = date();
   const bench::Signals signals;
   const soak::Report report = soak::soak(options);

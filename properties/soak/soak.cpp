@@ -59,6 +59,7 @@ class Soak {
     const double begin = properties::now();
     double minute = begin + 60;
     for (double now = begin; now < begin + options_.seconds && !turns_.empty(); now = properties::now()) {
+      if (report_.total() >= options_.cases) break;
       if ((report_.stopped = options_.stop())) break;
       const auto turn = std::ranges::min_element(turns_, {}, &Turn::seconds);
       const bool alive = ask(turn->questions[turn->next++ % turn->questions.size()], *turn->machine);
@@ -149,7 +150,10 @@ class Soak {
     ++drawn_[q.of].cases;
     for (std::size_t i = 0; i < properties::classes().size(); ++i)
       drawn_[q.of].of_class[i] += properties::classes()[i].is(*q.of, c);
-    const auto refute = [&](const Case& at) { return told([&] { return q.law->refute(*q.of, at); }); };
+    const auto refute = [&](const Case& at) {
+      if (options_.doing) options_.doing(to_string(Failure{q.kernel, q.name, 1, "", line(at), "ended the program"}));
+      return told([&] { return q.law->refute(*q.of, at); });
+    };
     const std::string why = refute(c);
     if (why.empty()) return true;
     bool lives = alive(machine);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <ostream>
 #include <span>
@@ -15,12 +16,14 @@ namespace softmax::soak {
 
 struct Options {
   double seconds = 60;
+  std::int64_t cases = std::numeric_limits<std::int64_t>::max();  // at most
   std::uint64_t seed = 0;  // a kernel's n-th case under a law follows from this, both names and n alone
   std::string device;      // "cpu" or "gpu"; empty: all, each for the same time
   std::span<const Kernel* const> kernels = softmax::kernels();
-  bool merge = true;                                      // the laws of the merge too
-  std::function<bool()> stop = [] { return false; };      // asked between cases
-  std::function<void(const std::string&)> say = nullptr;  // told of the progress and of each failure, a line each
+  bool merge = true;                                        // the laws of the merge too
+  std::function<bool()> stop = [] { return false; };        // asked between cases
+  std::function<void(const std::string&)> say = nullptr;    // told of the progress and of each failure, a line each
+  std::function<void(const std::string&)> doing = nullptr;  // the line of a failure, should the case at hand be one
 };
 
 // The first case of a kernel that broke a law, and that case shrunk.
