@@ -125,6 +125,8 @@ std::function<bool(const std::string&)> name_filter(const std::string& filter) {
 #else
   constexpr auto kSyntax = std::regex::extended;
 #endif
+  static const std::regex kLong("[{][0-9]*,?[0-9]{5}");  // the library does not look whether an int holds it
+  if (std::regex_search(filter, kLong)) throw UsageError("--benchmark_filter=" + filter + ": a count of five digits");
   const bool negative = filter.starts_with("-");
   try {
     const std::regex regex(filter.empty() || filter == "all" ? "." : filter.substr(negative), kSyntax);
