@@ -26,7 +26,7 @@ NAME = re.compile(
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
     r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
-SIDECAR = re.compile(r"[^/\0]+\.samples\.f32")  # a name, never a path
+SIDECAR = re.compile(r"[^/\0]{1,60}\.samples\.f32")  # a name, never a path; of at most 255 bytes
 POSITIVE = "us us_p25 us_p75 us/token %copy us_copy %peak sm_mhz n nodes".split()
 LEAST_0 = ("ci%", "samples_at")
 TEXT = ("name", "label", "op", "version", "dtype", "math", "mode", "error")
@@ -88,11 +88,8 @@ def parse_name(name):
     return columns
 
 
-def read(path):
-    """One file -> (context, list of benchmarks), as Google Benchmark wrote them.
-
-    Raises ResultsError with file and reason.
-    """
+def parse(path):
+    """One file of JSON, whose numbers are finite. Raises ResultsError with file and reason."""
 
     def number(word):
         value = float(word)
@@ -109,6 +106,15 @@ def read(path):
         raise ResultsError(f"{relative(path)}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ResultsError(f"{relative(path)}: not JSON: {error}") from error
+    return data
+
+
+def read(path):
+    """One file -> (context, list of benchmarks), as Google Benchmark wrote them.
+
+    Raises ResultsError with file and reason.
+    """
+    data = parse(path)
     if (
         not isinstance(data, dict)
         or not isinstance(data.get("context"), dict)
@@ -144,7 +150,7 @@ def files(path, pattern="*.json"):
     """The results files of a file or folder, in order; ResultsError if there is none."""
     path = Path(path)
     found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
-    found = [file for file in found if file.name != "schema.json"]
+    found = [file for file in found if file.name != "schema.json" and file.parent.name != "soak"]
     if not found:
         raise ResultsError(f"{relative(path)}: no {pattern} in it")
     return found

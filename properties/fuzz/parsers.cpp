@@ -1,5 +1,6 @@
 // Whatever is in a file or on a command line: each parser takes it, or refuses it by the exception that it documents. The
-// first byte chooses the parser, or SOFTMAX_FUZZ by name. Built by clang with -fsanitize=fuzzer this is a libFuzzer target; else main.cpp runs files.
+// first byte chooses the parser, or SOFTMAX_FUZZ by name. Built by clang with -fsanitize=fuzzer this is a libFuzzer target;
+// else main.cpp runs files. runs.csv says how much of each was tried.
 
 #include <sys/mman.h>
 #include <unistd.h>
