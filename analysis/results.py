@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
+SUMMARIES = ("accuracy", "soak")  # folders of results/ whose files have a schema of their own
 SCHEMAS = {"1", "2"}
 CONTEXT = ("device", "git_sha", "date")  # every file has these, beside `schema` and `simulated`
 OPTIONAL = {"git_dirty": "false", "card": "", "flush": "", "input": "noise"}
@@ -26,7 +27,7 @@ NAME = re.compile(
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
     r"(?P<args>(/[A-Za-z_]\w*:[\w.+-]+)*)(/manual_time)?"
 )
-SIDECAR = re.compile(r"[^/\0]+\.samples\.f32")  # a name, never a path
+SIDECAR = re.compile(r"[^/\0]{1,60}\.samples\.f32")  # a name, never a path; of at most 255 bytes
 POSITIVE = "us us_p25 us_p75 us/token %copy us_copy %peak sm_mhz n nodes".split()
 LEAST_0 = ("ci%", "samples_at")
 TEXT = ("name", "label", "op", "version", "dtype", "math", "mode", "error")
@@ -88,11 +89,8 @@ def parse_name(name):
     return columns
 
 
-def read(path):
-    """One file -> (context, list of benchmarks), as Google Benchmark wrote them.
-
-    Raises ResultsError with file and reason.
-    """
+def parse(path):
+    """One file of JSON, whose numbers are finite. Raises ResultsError with file and reason."""
 
     def number(word):
         value = float(word)
@@ -109,6 +107,15 @@ def read(path):
         raise ResultsError(f"{relative(path)}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ResultsError(f"{relative(path)}: not JSON: {error}") from error
+    return data
+
+
+def read(path):
+    """One file -> (context, list of benchmarks), as Google Benchmark wrote them.
+
+    Raises ResultsError with file and reason.
+    """
+    data = parse(path)
     if (
         not isinstance(data, dict)
         or not isinstance(data.get("context"), dict)
@@ -144,7 +151,7 @@ def files(path, pattern="*.json"):
     """The results files of a file or folder, in order; ResultsError if there is none."""
     path = Path(path)
     found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
-    found = [file for file in found if file.name != "schema.json"]
+    found = [f for f in found if f.name != "schema.json" and f.parent.name not in SUMMARIES]
     if not found:
         raise ResultsError(f"{relative(path)}: no {pattern} in it")
     return found

@@ -23,23 +23,43 @@ except ImportError as error:
     sys.exit(f"store: {error}; build/venv/bin/python has it, ./check makes that")
 
 import results
+import soak
 
 INDEX = (
     "path date device git_sha dirty schema suite math modes flush rows errors driver sha256"
 ).split()
 OURS = ("README.md", "schema.json", "index.csv", "index.csv.new")  # no results
+OURS += tuple(f"{name}/schema.json" for name in results.SUMMARIES)
 SCHEMA = results.ROOT / "results" / "schema.json"
 
 
+def validator(schema):
+    return jsonschema.Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
+def invalid_summary(path):
+    try:
+        data = results.parse(path)
+    except results.ResultsError as error:
+        return [str(error)]
+    schema = SCHEMA.parent / path.parent.name / "schema.json"
+    return [
+        f"{results.relative(path)}: {' '.join(map(str, error.absolute_path))}: "
+        f"{error.message[:200]}"
+        for error in validator(schema).iter_errors(data)
+    ]
+
+
 def invalid(path):
-    """What is wrong with a file by the schema: a list of texts, empty if it is good."""
+    """What is wrong with a file by its schema: a list of texts, empty if it is good."""
+    if path.parent.name in results.SUMMARIES:
+        return invalid_summary(path)
     try:
         context, benchmarks = results.read(path)
     except results.ResultsError as error:
         return [str(error)]
-    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
     found = []
-    for error in validator.iter_errors({"context": context, "benchmarks": benchmarks}):
+    for error in validator(SCHEMA).iter_errors({"context": context, "benchmarks": benchmarks}):
         at = list(error.absolute_path)
         if at[:1] == ["benchmarks"] and len(at) > 1:
             at[:2] = [f"'{benchmarks[at[1]].get('name', at[1])}'"]
@@ -53,6 +73,8 @@ def invalid(path):
 
 def cut_short(path):
     """What is wrong with the sidecar of a file of the schema, like `invalid`."""
+    if path.parent.name in results.SUMMARIES:
+        return []
     ends = [
         row["samples_at"] + row.get("n", 0) * (2 if "us_copy" in row else 1)
         for row in results.rows(path)
@@ -76,6 +98,12 @@ def entry(path, top):
     line = {"path": path.relative_to(top).as_posix(), "sha256": digest(path)}
     if path.suffix != ".json":
         return dict.fromkeys(INDEX, "") | line
+    if path.parent.name in results.SUMMARIES:
+        summary = results.parse(path)
+        context = summary["context"] | {"dirty": summary["context"]["git_dirty"]}
+        context |= {"suite": path.parent.name, "errors": len(summary.get("failures", ()))}
+        rows = soak.total(summary) if "failures" in summary else len(summary["accuracy"])
+        return {key: (context | line | {"rows": rows}).get(key, "") for key in INDEX}
     context, benchmarks = results.read(path)
     rows = [row for row in benchmarks if row.get("run_type") != "aggregate"]
     errors = sum(bool(row.get("error_occurred")) for row in rows)

@@ -98,10 +98,11 @@ def run(script, *arguments, **environment):
 
 
 def test_notebooks_run_and_draw(tree):
+    shutil.copytree(results.ROOT / "results" / "accuracy", tree / "results" / "accuracy")
     done = run("run_notebooks.py", tree / "out", SOFTMAX_RESULTS=str(tree / "results"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tree / "out" / "ladder.ipynb").exists()
-    for name in ("ladder", "counters"):
+    for name in ("ladder", "counters", "accuracy"):
         assert f"{name}.ipynb: passed" in done.stdout
         assert 20_000 < (tree / "out" / f"{name}.png").stat().st_size < 300_000
 

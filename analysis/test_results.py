@@ -9,6 +9,7 @@ import results
 import store
 from testing import failed, row, sampled, write, write_counted, write_sampled, write_sim
 
+LONG = 250 * "a" + ".samples.f32"  # more than a file's name may have
 STORED = sorted(results.ROOT.glob("results/*/*/*.json"))
 
 
@@ -68,7 +69,7 @@ def test_simulated_times_are_out_unless_asked(tmp_path):
         ({"simulated": "true"}, [row()], "simulated: true"),
         ({}, [{"name": row()["name"]}], "no counter us"),
         *(({"samples": bad}, [row()], "context samples")
-          for bad in ("../x", ".", "..", "/dev/zero", 5, "a\0.samples.f32")),
+          for bad in ("../x", ".", "..", "/dev/zero", 5, "a\0.samples.f32", LONG)),
         ({"driver": "\ud800"}, [row()], "not JSON: 'utf-8' codec can't encode"),
         *(({key: bad}, [row()], f"context {key}: {bad!r} is no text")
           for key in ("schema", "device", "flush", "input", "card", "simulated")

@@ -12,12 +12,15 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the bytes of a file are taken as they are");
 
-// The value of one key of the header, a Python dict literal. `group` is a regular expression with one group.
-std::string value(const std::string& header, const std::string& key, const std::string& group) {
+// The pattern of one key of the header, a Python dict literal, and its value. `group` is a regular expression with one group.
+std::regex pair(const std::string& key, const std::string& group) {
+  return std::regex("['\"]" + key + "['\"]\\s*:\\s*" + group);
+}
+std::string value(const std::string& header, const char* key, const std::regex& pattern) {
   std::smatch found;
-  const std::regex pattern("['\"]" + key + "['\"]\\s*:\\s*" + group);
-  return std::regex_search(header, found, pattern) ? found[1].str()
-                                                   : throw std::runtime_error("header without a valid " + key);
+  return std::regex_search(header, found, pattern)
+             ? found[1].str()
+             : throw std::runtime_error(std::string("header without a valid ") + key);
 }
 
 std::int64_t extent(const std::string& digits) {
@@ -49,13 +52,15 @@ Matrix read(std::ifstream& file, std::uint64_t size) {
   file.seekg(std::streamoff(start));
   file.read(header.data(), std::streamsize(length));
 
-  const std::string type = value(header, "descr", "['\"]([^'\"]*)['\"]");
+  static const std::regex kType = pair("descr", "['\"]([^'\"]*)['\"]"), kOrder = pair("fortran_order", "(True|False)"),
+                          kShape = pair("shape", "\\(([^)]*)\\)"), kTwo("\\s*(\\d+)\\s*,\\s*(\\d+)\\s*,?\\s*");
+  const std::string type = value(header, "descr", kType);
   if (type != "<f4") throw std::runtime_error("dtype '" + type + "'; only '<f4' (little-endian float32) is read");
-  if (value(header, "fortran_order", "(True|False)") == "True")
+  if (value(header, "fortran_order", kOrder) == "True")
     throw std::runtime_error("Fortran order; only C order is read (save numpy.ascontiguousarray(x))");
-  const std::string shape = value(header, "shape", "\\(([^)]*)\\)");
+  const std::string shape = value(header, "shape", kShape);
   std::smatch dims;
-  if (!std::regex_match(shape, dims, std::regex("\\s*(\\d+)\\s*,\\s*(\\d+)\\s*,?\\s*")))
+  if (!std::regex_match(shape, dims, kTwo))
     throw std::runtime_error("shape (" + shape + "); only two dimensions (rows, columns) are read");
 
   Matrix m{extent(dims[1]), extent(dims[2]), {}};

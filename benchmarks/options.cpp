@@ -120,9 +120,16 @@ std::vector<std::string> context_keys(const std::vector<std::string>& arguments)
 }
 
 std::function<bool(const std::string&)> name_filter(const std::string& filter) {
+#ifdef __GLIBCXX__  // which else tries every way to match "a**b"
+  constexpr auto kSyntax = std::regex::extended | std::regex_constants::__polynomial;
+#else
+  constexpr auto kSyntax = std::regex::extended;
+#endif
+  static const std::regex kLong("[{][0-9]*,?[0-9]{5}");  // the library does not look whether an int holds it
+  if (std::regex_search(filter, kLong)) throw UsageError("--benchmark_filter=" + filter + ": a count of five digits");
   const bool negative = filter.starts_with("-");
   try {
-    const std::regex regex(filter.empty() || filter == "all" ? "." : filter.substr(negative), std::regex::extended);
+    const std::regex regex(filter.empty() || filter == "all" ? "." : filter.substr(negative), kSyntax);
     return [=](const std::string& name) { return std::regex_search(name, regex) != negative; };
   } catch (const std::regex_error& e) {
     throw UsageError("--benchmark_filter=" + filter + ": " + e.what());

@@ -7,7 +7,7 @@
 
 root=$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")
 packages=(g++ cmake ninja-build libbenchmark-dev libgtest-dev libgmock-dev librapidcheck-dev libboost-context-dev libdw-dev
-  nlohmann-json3-dev python3 python3-dev python3-venv)
+  libzstd-dev nlohmann-json3-dev gappa python3 python3-dev python3-venv)
 
 say() { printf 'softmax-lab: %s\n' "$*" >&2; }
 

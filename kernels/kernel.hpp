@@ -26,9 +26,19 @@ enum class Summation {
   block_warp,         // the same with a tree in each warp, then a tree over the warps' sums
 };
 
-// Whose exp and which division a kernel uses: they decide the constants of its error bound.
-enum class Exp { expf, fast, exp2_folded };
-enum class Divide { ieee, reciprocal, fast };
+// Whose exp and which division a kernel uses: they decide the constants of its error bound. On a GPU the built code is held to
+// them (properties/code_test.cpp).
+enum class Exp {
+  expf,         // expf(x - max)
+  fast,         // __expf(x - max)
+  shifted,      // ex2.approx.ftz((x - max) * scale): collective/online.hpp
+  exp2_folded,  // exp2f(fma(x, log2(e), -M)), M = max * log2(e) rounded
+};
+enum class Divide {
+  ieee,        // e / sum
+  reciprocal,  // e * (1 / sum)
+  fast,        // __fdividef(e, sum)
+};
 
 // Algorithmic traffic with device memory, in bytes: what the kernel asks for, not what caches let through.
 struct Traffic {

@@ -91,8 +91,8 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  const long told = divide_up(by.blocks * by.threads / 32, 32);
-  return {by.vectors + by.shared + 8 + 2 + 5 + told + 5, rescales(by, p.types()) + 2};
+  const long warps = long(by.blocks) * by.threads / 32, told = divide_up(warps, 32);  // to a lane
+  return {additions(by, p.types()) + 5 + told - 1 + levels(warps < 32 ? warps : 32), rescales(by, p.types()) + 2};
 }
 
 void launch(const Problem& p) {
@@ -108,6 +108,6 @@ void launch(const Problem& p) {
 }  // namespace
 
 SOFTMAX_KERNEL(10, "v10_cluster", "a cluster a row: its warps write (max, sum) to all its blocks", launch,
-               .blocks = {0}, .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal, .alignment = 2,
+               .blocks = {0}, .exp = softmax::Exp::shifted, .divide = softmax::Divide::reciprocal, .alignment = 2,
                .types = kTypes, .in_place = true, .temperature = true, .supports = supports, .rounding = rounding,
                .plans = kPlans, .plan = plan)

@@ -98,8 +98,10 @@ std::string supports(const Problem& p) {
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   if (by.threads == 0) return {};
-  const long told = divide_up(by.blocks, by.threads);
-  return {by.vectors + by.shared + 8 + 2 + 10 + told + 10, rescales(by, p.types()) + 2 + told + 2};
+  const long told = divide_up(by.blocks, by.threads);  // to a thread
+  return {additions(by, p.types()) + told - 1 + levels(by.threads) +
+              levels(by.blocks < by.threads ? by.blocks : by.threads),
+          rescales(by, p.types()) + 2 + told - 1 + 2};
 }
 std::int64_t workspace(const Problem&) { return GridWorkspace::kBytes; }
 
@@ -122,6 +124,6 @@ void launch(const Problem& p) {
 }  // namespace
 
 SOFTMAX_KERNEL(11, "v11_grid", "blocks of the whole card share a row, by a cooperative launch", launch, .blocks = {0},
-               .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes,
+               .exp = softmax::Exp::shifted, .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes,
                .in_place = true, .temperature = true, .keeps_workspace = true, .supports = supports,
                .workspace = workspace, .rounding = rounding, .plans = kPlans, .plan = plan)

@@ -112,7 +112,9 @@ Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   if (by.threads == 0) return {};
   const long tiles = 1 + slice_vectors(p, by.threads, by.blocks) / tile_of(by), told = divide_up(by.blocks, by.threads);
-  return {tiles * (by.vectors + 8 + 2) + 10 + told + 10, tiles * rescales(by, p.types()) + 2 + told + 2};
+  return {additions(by, p.types(), tiles) + told - 1 + levels(by.threads) +
+              levels(by.blocks < by.threads ? by.blocks : by.threads),
+          rescales(by, p.types(), tiles) + 2 + told - 1 + 2};
 }
 // Of fewer rows too, which may get more slices each.
 std::int64_t workspace(const Problem& p) {
@@ -134,7 +136,7 @@ void launch(const Problem& p) {
 }  // namespace
 
 SOFTMAX_KERNEL(12, "v12_two_passes", "two launches: slices of rows find (max, sum), then write backwards", launch,
-               .blocks = {0}, .algorithm = softmax::Algorithm::online, .exp = softmax::Exp::fast,
+               .blocks = {0}, .algorithm = softmax::Algorithm::online, .exp = softmax::Exp::shifted,
                .divide = softmax::Divide::reciprocal, .reads = 2, .alignment = 2, .types = kTypes, .in_place = true,
                .temperature = true, .supports = supports, .workspace = workspace, .rounding = rounding, .plans = kPlans,
                .plan = plan)

@@ -77,7 +77,9 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  return {by.vectors * 8 + 16 + 5, 0};
+  const long n = vector_elements(p.types());  // one vector's elements are added to the ends one by one
+  const long mine = by.vectors == 1 ? n - 1 + divide_up(2 * n - 2, by.threads) : additions(by, p.types());
+  return {mine + levels(by.threads), 0};
 }
 
 void launch(const Problem& p) {
@@ -94,6 +96,6 @@ void launch(const Problem& p) {
 }  // namespace
 
 SOFTMAX_KERNEL(8, "v8_lanes", "1 to 32 lanes a row, which waits in their registers", launch, .blocks = {0},
-               .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal,
-               .alignment = 2, .types = kTypes, .in_place = true, .temperature = true, .supports = supports,
-               .rounding = rounding, .plans = kPlans, .plan = plan)
+               .algorithm = softmax::Algorithm::safe, .exp = softmax::Exp::shifted,
+               .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes, .in_place = true,
+               .temperature = true, .supports = supports, .rounding = rounding, .plans = kPlans, .plan = plan)

@@ -90,7 +90,7 @@ std::string supports(const Problem& p) {
 }
 Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
-  return {by.vectors + by.shared + 8 + 2 + 10, rescales(by, p.types()) + 2};
+  return {additions(by, p.types()) + levels(by.threads), rescales(by, p.types()) + 2};
 }
 
 void launch(const Problem& p) {
@@ -105,6 +105,6 @@ void launch(const Problem& p) {
 }  // namespace
 
 SOFTMAX_KERNEL(9, "v9_block", "a block a row, which waits in registers and shared memory", launch, .blocks = {0},
-               .exp = softmax::Exp::fast, .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes,
+               .exp = softmax::Exp::shifted, .divide = softmax::Divide::reciprocal, .alignment = 2, .types = kTypes,
                .in_place = true, .temperature = true, .supports = supports, .rounding = rounding, .plans = kPlans,
                .plan = plan)

@@ -78,7 +78,7 @@ TEST(BenchBounds, ConstantsOfExpAndDivision) {
   // A fast-math build turns the plain operations into the fast ones.
   EXPECT_GT(constants(Exp::expf, Divide::ieee, true).exp.kappa, 1);
   EXPECT_EQ(constants(Exp::expf, Divide::ieee, true).divide, reference::kDivideFast);
-  EXPECT_EQ(constants(Exp::expf, Divide::reciprocal, true).divide, reference::kDivideFast);
+  EXPECT_EQ(constants(Exp::expf, Divide::reciprocal, true).divide, reference::kDivideFastReciprocal);
   EXPECT_EQ(constants(Exp::expf, Divide::ieee, true).eta, reference::kEtaFlushed);
 }
 
@@ -111,6 +111,19 @@ TEST(BenchBounds, TemperatureCostsWhatTheProductRounds) {
   p.temperature = 0.7f;
   EXPECT_EQ(error_model(Traits(), p, row).a, 3);
   EXPECT_NEAR(error_model(Traits(), p, row).scaled_max, 10, 1e-5);
+
+  // Where the difference is taken first and then scaled, only the scale is off, however large the maximum is.
+  Traits shifted;
+  shifted.exp = Exp::shifted;
+  Arithmetic seen;
+  seen.shifted = {2, 1};
+  const auto model = error_model(shifted, p, row, seen);
+  EXPECT_EQ(model.a, 1);
+  EXPECT_EQ(model.scaled_max, 0);
+  EXPECT_EQ(model.exp.kappa, 2);
+  EXPECT_EQ(model.exp.eps0, 5) << "certified at temperature 1 alone";
+  p.temperature = 4;
+  EXPECT_EQ(error_model(shifted, p, row, seen).exp.eps0, 2);
 }
 
 TEST(BenchBounds, EmptyAndTinyRows) {

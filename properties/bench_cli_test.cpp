@@ -277,7 +277,8 @@ TEST_F(BenchRun, FilterIsTheLibrarys) {
   Capture capture;
   for (const char* filter : {".", "all", "V6", "-V6", "/V1/|copy", "-/V1/|copy", "block:(32|64)/", "C:20.*64", "none"})
     EXPECT_EQ(std::size_t(std::ranges::count_if(ours, name_filter(filter))), run(capture, filter)) << filter;
-  EXPECT_THROW(name_filter("("), UsageError);
+  for (const char* wrong : {"(", "V{61844674407}", "V{2,99999}"}) EXPECT_THROW(name_filter(wrong), UsageError) << wrong;
+  EXPECT_FALSE(name_filter("(((.*)*)*)*!")(ours[0])) << "and takes no time exponential in its length";
 }
 
 // --- interruption

@@ -40,6 +40,7 @@ reference::ErrorModel constants(const Traits& traits, const Arithmetic& by) {
   switch (traits.exp) {
     case Exp::expf: model.exp = by.expf; break;
     case Exp::fast: model.exp = by.fast; break;
+    case Exp::shifted: model.exp = by.shifted; break;
     case Exp::exp2_folded:
       model.exp = reference::kExp2Folded;
       model.a = 0;  // there is no x - max to round; the fused multiply-add's rounding is in kExp2Folded
@@ -47,11 +48,12 @@ reference::ErrorModel constants(const Traits& traits, const Arithmetic& by) {
   }
   switch (traits.divide) {
     case Divide::ieee: model.divide = fast_math ? reference::kDivideFast : reference::kDivideIeee; break;
-    // Under fast math 1 / sum is approximate, so the pair is no better than the fast division.
-    case Divide::reciprocal: model.divide = fast_math ? reference::kDivideFast : reference::kDivideReciprocal; break;
+    case Divide::reciprocal:
+      model.divide = fast_math ? reference::kDivideFastReciprocal : reference::kDivideReciprocal;
+      break;
     case Divide::fast: model.divide = reference::kDivideFast; break;
   }
-  if (fast_math || traits.exp == Exp::fast) model.eta = reference::kEtaFlushed;
+  if (fast_math || traits.exp == Exp::fast || traits.exp == Exp::shifted) model.eta = reference::kEtaFlushed;
   model.online = traits.algorithm == Algorithm::online;
   model.double_sum = traits.summation == Summation::sequential_double;
   return model;
@@ -60,7 +62,10 @@ reference::ErrorModel constants(const Traits& traits, const Arithmetic& by) {
 }  // namespace
 
 Arithmetic::Arithmetic(bool fast)
-    : fast_math(fast), expf(fast ? reference::kFastExp : reference::kExpf), fast(reference::kFastExp) {}
+    : fast_math(fast),
+      expf(fast ? reference::kFastExp : reference::kExpf),
+      fast(reference::kFastExp),
+      shifted(reference::kFastExp) {}
 
 Arithmetic arithmetic_of(const Machine& machine) {
   static thread_local std::map<const Machine*, Arithmetic> known;  // rows ask for it one by one
@@ -71,9 +76,9 @@ Arithmetic arithmetic_of(const Machine& machine) {
   const auto expf = reference::certified(device, math, "expf"), by_name = reference::certified(device, math, "fast"),
              shifted = reference::certified(device, math, "shifted");
   if (expf && by_name && shifted) {
-    const auto &a = by_name->error, &b = shifted->error;
     found.expf = expf->error;
-    found.fast = {std::max(a.eps0, b.eps0), std::max(a.kappa, b.kappa)};
+    found.fast = by_name->error;
+    found.shifted = shifted->error;
     found.monotone = expf->monotone && by_name->monotone && shifted->monotone;
   }
   return known.emplace(&machine, found).first->second;
@@ -111,11 +116,16 @@ reference::ErrorModel error_model(const Traits& traits, const Problem& p, std::s
   if (const int threads = rescaling_threads(traits, p.block))
     model.rescales = double(reference::running_max_updates(row, threads));
   int exponent;
-  if (std::frexp(p.temperature, &exponent) != 0.5f) {
+  if (std::frexp(p.temperature, &exponent) == 0.5f) return model;
+  if (traits.exp == Exp::shifted) {
+    // Its arguments are others than those that `certify` has seen.
+    model.exp.eps0 = std::max(model.exp.eps0, reference::kFastExp.eps0);
+    model.exp.kappa += reference::kQuotientScale;
+  } else {
     float max = -INFINITY;
     for (const float x : row)
       if (x > max) max = x;
-    model.a += 2;
+    model.a += reference::kScaledRow;
     model.scaled_max = std::fabs(double(max) / p.temperature);
   }
   return model;

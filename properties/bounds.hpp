@@ -11,15 +11,16 @@
 
 namespace softmax {
 
-// What a machine makes of expf and of __expf, and whether its flags make expf, / and subnormals the fast ones.
+// What a machine makes of each Exp, and whether its flags make expf, / and subnormals the fast ones.
 struct Arithmetic {
   bool fast_math = false;
-  reference::ExpError expf, fast;
-  bool monotone = false;  // both never rise where x falls
+  reference::ExpError expf, fast, shifted;
+  bool monotone = false;  // none ever rises where x falls
 
   Arithmetic(bool fast_math = false);  // as documented
 };
-// As documented, or better: where `certify` has seen all values, as they are.
+// Where `certify` has seen all values, as they are: there a bound is a theorem of this machine, but for what
+// reference/PROOFS.md lists. Elsewhere as documented.
 Arithmetic arithmetic_of(const Machine&);
 
 // The arithmetic of a kernel with these traits on this very row of a problem: the rescales of an online kernel are

@@ -190,23 +190,6 @@ std::vector<std::int64_t> column_list() {
   return list;
 }
 
-bool masked(Kind kind) { return kind >= Kind::mask_first; }
-
-std::vector<Kind> finite_kinds() {
-  return {Kind::normal,   Kind::wide,      Kind::scales,     Kind::constant, Kind::spike20,  Kind::spike200,
-          Kind::creeping, Kind::ascending, Kind::descending, Kind::grid,     Kind::subnormal};
-}
-
-std::vector<Kind> masked_kinds() {
-  return {Kind::mask_first, Kind::mask_last, Kind::mask_every_other, Kind::mask_all_but_one, Kind::few_equal};
-}
-
-std::vector<Kind> all_kinds() {
-  std::vector<Kind> kinds = finite_kinds();
-  for (const Kind kind : masked_kinds()) kinds.push_back(kind);
-  return kinds;
-}
-
 std::vector<std::vector<float>> special_rows() {
   return {
       {0, 1, 2, 3},
@@ -246,7 +229,8 @@ Problem problem_of(const Case& c) {
           .out_type = c.types.out,
           .block = c.block,
           .plan = c.plan,
-          .temperature = c.temperature};
+          .temperature = c.temperature,
+          .max_blocks = c.max_blocks};
 }
 
 std::int64_t threads_of(const Kernel& kernel, const Case& c) {

@@ -46,6 +46,7 @@ struct Case {
   int block = 32;                       // 0 where the kernel chooses for itself
   Types types = {};
   Plan plan = {};
+  int max_blocks = 0;     // never drawn: a law's own, see Problem
   bool in_place = false;  // then out_padding and out_shift are the input's
   float temperature = 1;
   bool each_row = false;  // the rows have their own, see temperature_of

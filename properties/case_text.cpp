@@ -1,4 +1,4 @@
-// A case as a line of text, and back.
+// The kinds' names; a case as a line of text, and back.
 
 #include <charconv>
 #include <ostream>
@@ -55,6 +55,23 @@ std::vector<Types> all_types() {
 }
 
 }  // namespace
+
+bool masked(Kind kind) { return kind >= Kind::mask_first; }
+
+std::vector<Kind> finite_kinds() {
+  return {Kind::normal,   Kind::wide,      Kind::scales,     Kind::constant, Kind::spike20,  Kind::spike200,
+          Kind::creeping, Kind::ascending, Kind::descending, Kind::grid,     Kind::subnormal};
+}
+
+std::vector<Kind> masked_kinds() {
+  return {Kind::mask_first, Kind::mask_last, Kind::mask_every_other, Kind::mask_all_but_one, Kind::few_equal};
+}
+
+std::vector<Kind> all_kinds() {
+  std::vector<Kind> kinds = finite_kinds();
+  for (const Kind kind : masked_kinds()) kinds.push_back(kind);
+  return kinds;
+}
 
 std::string_view name(Kind kind) {
   switch (kind) {
@@ -140,6 +157,15 @@ Case parse_case(const std::string& line) {
       throw std::invalid_argument("'" + word + "' means nothing in a case: " + line);
     }
   }
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // what follows from it shall not overflow
+  const auto within = [](std::int64_t value, std::int64_t least, std::int64_t most) {
+    return value >= least && value <= most;
+  };
+  bool fits = within(c.rows, 1, kMost) && within(c.cols, 1, kMost / c.rows);
+  for (const int one : {c.in_padding, c.out_padding, c.in_shift, c.out_shift, c.block, c.plan.threads, c.plan.vectors,
+                        c.plan.shared, c.plan.blocks})
+    fits &= within(one, 0, 1 << 20);
+  if (!fits) throw std::invalid_argument("a number is out of range: " + line);
   return c;
 }
 

@@ -5,6 +5,9 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -26,6 +29,15 @@ inline bool gpu_required() {
 inline std::string why_not(const Kernel& kernel) {
   if (const std::string why = kernel.machine().unavailable(); !why.empty()) return why;
   return kernel.traits().cuda_only && kernel.machine().simulated() ? kernel.label() + " runs on a GPU only" : "";
+}
+
+// A file's bytes; where it cannot be read the test fails.
+inline std::string read(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_TRUE(in) << path;
+  return text.str();
 }
 
 // What `f` throws, as text; empty if it throws nothing.

@@ -18,14 +18,6 @@ namespace fs = std::filesystem;
 const fs::path kRoot = SOFTMAX_SOURCE_DIR;
 constexpr const char* kFolders[] = {"kernels", "reference", "properties", "benchmarks", "analysis", "cmake"};
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  EXPECT_TRUE(in) << path;
-  return text.str();
-}
-
 std::vector<std::string> lines(const fs::path& path) {
   std::vector<std::string> all;
   std::istringstream in(read(path));
@@ -94,7 +86,7 @@ TEST(House, includes_follow_the_rules) {
 }
 
 TEST(House, stays_small) {
-  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 38800;
+  constexpr std::size_t kLesson = 120, kFile = 500, kCpuDevice = 3400, kAll = 42000;
   std::size_t all = 0, cpu_device = 0;
   for (const char* folder : kFolders)
     for (const std::string& file : sources(folder)) {
@@ -168,10 +160,11 @@ TEST(House, a_required_gpu_is_there) {
 TEST(House, links_lead_somewhere) {
   static const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   int found = 0;
-  for (const char* document : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md",
-                               "kernels/GOALS.md", "kernels/COUNTERS.md", "kernels/python/README.md",
-                               "results/README.md", "benchmarks/README.md", "benchmarks/studies/README.md",
-                               "analysis/data/README.md", "properties/faults/README.md", "kernels/library/README.md"}) {
+  for (const char* document :
+       {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "kernels/NOTES.md", "kernels/GOALS.md",
+        "kernels/COUNTERS.md", "kernels/python/README.md", "results/README.md", "benchmarks/README.md",
+        "benchmarks/studies/README.md", "analysis/data/README.md", "properties/faults/README.md",
+        "kernels/library/README.md", "reference/PROOFS.md", "properties/mutants/README.md"}) {
     const std::string text = read(kRoot / document);
     for (std::sregex_iterator i(text.begin(), text.end(), link), end; i != end; ++i) {
       ++found;

@@ -28,6 +28,12 @@ std::optional<Case> with_cols(const Kernel& k, Case c, std::int64_t cols) {
 // B / (1 - B) of some factors (1 + delta), |delta| together B.
 long double grown(long double b) { return b < 1 ? b / (1 - b) : std::numeric_limits<long double>::infinity(); }
 
+// A kernel that says how it adds up computes the same exp of the same x - max, whatever else is in the row. Of others this is
+// not known: they may take another exp for long rows, or another element for the maximum.
+bool takes_one_exp(const Traits& t) {
+  return (t.summation != Summation::unknown || t.rounding) && t.exp != Exp::exp2_folded;
+}
+
 // Of two outputs that are y: what the narrow type and underflow add.
 long double last_rounding(const reference::ErrorModel& m, long double y) {
   return 2 * (m.output.relative * kUnit * y + m.eta + m.output.absolute);
@@ -98,7 +104,8 @@ std::string far_elements_add_nothing(const Kernel& k, const Case& c) {
   return {};
 }
 
-// softmax([a, b]) on a is softmax(a) times a's part of the sum.
+// softmax([a, b]) on a is softmax(a) times a's part of the sum. Where a holds the maximum the same exps are divided: all of a
+// by the same, but for the rounding of each quotient and of the two that say by what.
 std::string halves_make_a_row(const Kernel& k, const Case& c) {
   if (c.cols < 2) return {};
   const auto half = with_cols(k, c, 1 + std::int64_t(random_bits(c.seed, 7) % std::uint64_t(c.cols - 1)));
@@ -116,7 +123,13 @@ std::string halves_make_a_row(const Kernel& k, const Case& c) {
     const reference::Row exact = reference::analyse(in), exact2 = reference::analyse(in2);
     const reference::ErrorModel m = model(k, c, in), m2 = model(k, *half, in2);
     const long double part = std::exp((exact2.max - exact.max) + (exact2.log_sum - exact.log_sum));
+    const bool same_exps = takes_one_exp(k.traits()) && exact.max == exact2.max && c.types.out == DataType::fp32;
+    const auto top = std::size_t(std::ranges::max_element(in2) - in2.begin());
     for (std::size_t i = 0; i < out2.size(); ++i) {
+      const long double scaled = (long double)out2[i] * out[top] / out2[top];
+      if (same_exps && !(std::fabs(out[i] - scaled) <= scaled * grown(4 * m.divide * kUnit) + 2 * m.eta))
+        return say("row ", r, ", column ", i, ": ", out[i], ", but ", scaled, " by what the first ", half->cols,
+                   " columns make of it and of column ", top);
       const long double allowed = bound_of(m, exact, in, i) + part * bound_of(m2, exact2, in2, i);
       if (!(std::fabs(out[i] - part * out2[i]) <= allowed))
         return say("row ", r, ", column ", i, ": ", out[i], ", but ", out2[i], " times ", part, " by the first ",
@@ -159,7 +172,8 @@ std::string maximum_stays_maximum(const Kernel& k, const Case& c) {
   });
 }
 
-// Two columns are a logistic function of their difference.
+// Two columns are 1 and e = exp(-d) over 1 + e: one exp, which the smaller output feels by its distance from 1 and the larger
+// by that from 0, one addition, in double one more to come back, and the division.
 std::string two_columns_are_logistic(const Kernel& k, const Case& given) {
   Case unplanned = given;
   unplanned.plan = {};
@@ -172,7 +186,11 @@ std::string two_columns_are_logistic(const Kernel& k, const Case& given) {
     const reference::Row exact = reference::analyse(in);
     for (std::size_t i = 0; i < 2; ++i) {
       const long double logistic = 1 / (1 + std::exp((long double)in[1 - i] - in[i]));
-      const long double allowed = reference::element_bound(m, logistic, exact.below_max(in[i]), exact.spread);
+      const long double d = std::fabs((long double)in[1] - in[0]);
+      const long double b = ((m.a + m.exp.kappa) * d + m.exp.eps0) * (1 - logistic) + 1 + m.double_sum + m.divide;
+      long double allowed = bound_of(m, exact, in, i);
+      if (takes_one_exp(k.traits()))
+        allowed = std::min(allowed, logistic * grown((b + m.output.relative) * kUnit) + m.eta + m.output.absolute);
       if (!(std::fabs(out[i] - logistic) <= allowed))
         return say(out[i], " of {", in[0], ", ", in[1], "}, exactly ", logistic, ", allowed ", allowed);
     }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/narrow.hpp"
+#include "properties/falsify.hpp"
 #include "properties/harness.hpp"
 #include "properties/laws.hpp"
 #include "properties/replays.hpp"
@@ -127,6 +128,27 @@ INSTANTIATE_TEST_SUITE_P(All, Sabotage,
                            const Saboteur s = std::get<1>(info.param);
                            return std::string(s.kernel) + "_by_" + s.law + "_" + std::get<0>(info.param);
                          });
+
+// What laws_test would print of it is there in 5 s.
+class Shrinking : public testing::TestWithParam<Saboteur> {};
+
+TEST_P(Shrinking, takes_less_than_5_s) {
+  Falsify falsify(*find(GetParam().kernel, "cpu"), law(GetParam().law));
+  rc::detail::TestParams params;
+  params.seed = kSeed, params.maxSuccess = 1000;  // until it fails
+  const auto result = rc::detail::checkTestable([&] { falsify.draw(); }, rc::detail::TestMetadata(), params);
+  const double seconds = falsify.seconds_since_failure();
+  ASSERT_TRUE(falsify.failed());
+  rc::detail::FailureResult failure;
+  ASSERT_TRUE(result.match(failure)) << "the case that it ends with does not fail again";
+  EXPECT_LT(seconds, 5);
+  EXPECT_LE(falsify.elements(), falsify.first_elements());
+  std::printf("%.2f s, from %ld elements to %ld: %s\n", seconds, long(falsify.first_elements()),
+              long(falsify.elements()), falsify.smallest().c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Shrinking, testing::ValuesIn(kSaboteurs),
+                         [](const auto& info) { return std::string(info.param.kernel) + "_by_" + info.param.law; });
 
 class Relapses : public testing::TestWithParam<std::tuple<std::string, Relapse>> {};
 void PrintTo(const Relapse& r, std::ostream* out) { *out << r.kernel << " by " << r.replay; }

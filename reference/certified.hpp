@@ -8,6 +8,9 @@
 
 namespace softmax::reference {
 
+// What eps0 may be more than the file says, relative: it has six digits, and `certify` compares with exp in double.
+inline constexpr double kPrinted = 5.03e-6;
+
 struct Certificate {
   ExpError error;
   bool monotone;  // exp(x) <= exp(x') wherever x < x'

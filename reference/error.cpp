@@ -11,7 +11,6 @@ namespace softmax::reference {
 namespace {
 
 constexpr long double kInf = std::numeric_limits<long double>::infinity();
-constexpr double kDoubleRounding = 0x1p-53 / kUnit;  // one rounding in double, in units of u
 
 // Floats in order as integers: the bits of a positive float already are; negative ones run the other way.
 std::int64_t ordinal(float x) {
@@ -56,11 +55,10 @@ double ulp_error(float value, long double exact) {
 }
 
 long double relative_error(const ErrorModel& m, long double d, long double spread) {
-  // exp turns the relative error of its argument into d times as much: of this term, and on average D of the sum's.
-  // Online, the arguments of a term and of its rescaling factors add up to d again, so range costs nothing more. Of the
-  // sum this is first order; the second, u^2 / 2 times the average of d^2, is below B^2 / 2 and so left over in
-  // B / (1 - B) while rows are shorter than 2^30: at most then do terms with d > 20 have weight together.
-  return kUnit * ((m.a + m.exp.kappa) * (d + spread) + 2 * m.scaled_max + m.exp.eps0 * (2 + factors(m)) +
+  // exp turns the relative error of its argument into d times as much: of this term, and on average D of the sum's, plus
+  // what is of second order. Online, the arguments of a term and of its rescaling factors add up to d again, so range costs
+  // nothing more.
+  return kUnit * ((m.a + m.exp.kappa) * (d + spread) + kSecondOrder + 2 * m.scaled_max + m.exp.eps0 * (2 + factors(m)) +
                   sum_roundings(m) + m.divide + m.output.relative);
 }
 

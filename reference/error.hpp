@@ -1,9 +1,9 @@
 #pragma once
 // How wrong a float softmax is, and how wrong it may be: bounds derived from its arithmetic, with no number picked.
 //
-// The derivations are ours (componentwise; the published norm-wise ones grow with max - min). u = 2^-24. Write every
-// rounding and every documented exp error as a factor (1 + delta); B adds up all |delta| on the way to one output.
-// Any product of such factors and their inverses lies within B / (1 - B) of 1 if B < 1, whatever the order.
+// u = 2^-24. Write every rounding and every exp's error as a factor (1 + delta); B adds up all |delta| on the way to one
+// output. Any product of such factors and their inverses lies within B / (1 - B) of 1 if B < 1, whatever the order. PROOFS.md
+// has the theorems, and what each takes for granted; the constants of single steps are proven by Gappa (proofs/).
 // Check with !(error <= bound): a NaN must fail.
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace softmax::reference {
 
-inline constexpr double kUnit = 0x1p-24;  // u, the largest relative error of one float rounding
+inline constexpr double kUnit = 0x1p-24;                    // u, the largest relative error of one float rounding
+inline constexpr double kDoubleRounding = 0x1p-53 / kUnit;  // of one in double, in units of u
 
 // Steps between neighbouring floats from one to the other; -0 and +0 are one point, FLT_MAX and inf are neighbours. NaN
 // and NaN: 0. NaN and a number: the largest int64.
@@ -29,6 +30,8 @@ struct ExpError {
 inline constexpr ExpError kExpf{5, 0};
 // __expf(x) = ex2.approx(x * log2e): 2 ulp; the product rounds (1 u), and log2e as a float is off by 0.2242 u.
 inline constexpr ExpError kFastExp{5, 1.2242};
+// A scale of fl(log2e / T) in place of log2e: 1 more, unless T is a power of two.
+inline constexpr double kQuotientScale = 1;
 // exp2f(fma(x, log2e, -M)), M = fl(max * log2e). The fma's rounding, counted here, stands in for that of x - max, so
 // a may be 0. M's own rounding scales all terms alike and cancels, if rescaling factors are built from rounded M's too.
 // Valid while it is small: |max| < 2^18 leaves 0.02 u. From |max| near 2^31 on the terms overflow or vanish.
@@ -38,6 +41,13 @@ inline constexpr ExpError kExp2Folded{5, 1.2242};
 inline constexpr double kDivideIeee = 1;
 inline constexpr double kDivideReciprocal = 2;  // e * (1 / sum): two roundings
 inline constexpr double kDivideFast = 5;        // __fdividef, 2 ulp; its hole above 2^126 is out of reach, sum <= cols
+inline constexpr double kDivideFastReciprocal = 4;  // e * rcp.approx(sum): 1 ulp, and a rounding
+
+// Of a row that is scaled by fl(1 / T) before the maximum is taken, unless T is a power of two: two roundings.
+inline constexpr double kScaledRow = 2;
+
+// What a sum of exps whose errors grow with d owes beyond first order, in units of u: at most this up to 2^40 columns.
+inline constexpr double kSecondOrder = 0x1p-10;
 
 // Absolute error of one output where exponentials underflow: 2.5 spacings of exp's and 0.5 of the division's; or,
 // flushed to zero, 2^-126 of each.
@@ -54,7 +64,7 @@ inline constexpr OutputError kBf16Output{0x1p16, 0x1p-134};
 
 // A kernel's arithmetic on one row. All counts are those of the worst term of the sum.
 struct ErrorModel {
-  double a = 1;  // roundings of x - max: 1; 0 if all differences are exact (integers on a grid); 3 of a scaled row
+  double a = 1;           // roundings of x - max: 1; 0 if all differences are exact; kScaledRow more of a scaled row
   double scaled_max = 0;  // of a row that is scaled by fl(1 / temperature): its largest element's absolute value
   ExpError exp = kExpf;
   double divide = kDivideIeee;
@@ -72,7 +82,8 @@ struct ErrorModel {
 
 // The row x / T as a kernel has it is t = fl(x * fl(1 / T)) = x / T * (1 + c) (1 + r_i), c and r_i at most u. c is common,
 // so it moves max - t_i by u d. r_i moves it by u |t_i| <= u (|max| + d); the maximum's own is common to all terms and
-// cancels. Together, in one exponent: u (2 d + |max|), and 2 D + |max| in the sum's. A power of two costs nothing.
+// cancels. Together, in one exponent: u (2 d + |max|), and 2 D + |max| in the sum's. A power of two costs nothing. Of
+// (x - max) * fl(log2e / T) nothing but the scale is off: kQuotientScale.
 
 // B_i. The safe algorithm must sum and output the same exponentials, bit for bit.
 long double relative_error(const ErrorModel&, long double d, long double spread);

@@ -29,11 +29,11 @@ __host__ __device__ __forceinline__ constexpr long divide_up(long a, long b) { r
 // Elements of a vector: 16 bytes of the wider type.
 inline int vector_elements(Types t) { return t.in == DataType::fp32 || t.out == DataType::fp32 ? 4 : 8; }
 inline int vector_bytes(Types t) { return vector_elements(t) * int(bytes_per_element(t.in)); }
-// How often Slice::reduce rescales what an element is in, at most: at a group of vectors, the row's ends, and the last group
-// of each batch in shared memory.
-inline long rescales(const Plan& by, Types t) {
+// How often Slice::reduce rescales what an element is in, at most: at a group of vectors but the first, the row's ends, and the
+// last group of each batch in shared memory. `tiles` in turn, of which one has the ends.
+inline long rescales(const Plan& by, Types t, long tiles = 1) {
   const int group = 16 / vector_elements(t), staged = by.vectors < 4 ? 1 : 2;
-  return divide_up(by.vectors, group) + 1 + (by.shared > 0 ? by.shared / staged + 4 : 0);
+  return tiles * divide_up(by.vectors, group) + (by.shared > 0 ? by.shared / staged + 4 : 0);
 }
 // Whether rows begin at vectors, in and out, and have whole ones.
 inline bool regular(const Problem& p) {
@@ -42,6 +42,16 @@ inline bool regular(const Problem& p) {
     return reinterpret_cast<std::uintptr_t>(at) % (n * bytes_per_element(type)) == 0 && stride % n == 0;
   };
   return p.cols % n == 0 && whole(p.in, p.in_stride, p.in_type) && whole(p.out, p.out_stride, p.out_type);
+}
+// How many additions an element passes through there: its vector's others, the other vectors, and the thread's end.
+inline long additions(const Plan& by, Types t, long tiles = 1) {
+  return vector_elements(t) - 1 + tiles * by.vectors + by.shared;
+}
+// Of a tree, on the way from one of its leaves.
+inline int levels(long leaves) {
+  int up = 0;
+  while (1L << up < leaves) ++up;
+  return up;
 }
 // Vectors of a row's longest slice of `parts`: at most, wherever the row begins.
 inline long slice_vectors(const Problem& p, int threads, int parts) {

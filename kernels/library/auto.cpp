@@ -114,7 +114,7 @@ void launch(const Problem& p) {
 
 const Kernel kAuto(0, "Auto", "the fastest of V8 to V12 by the table", __FILE__, &device::machine, launch,
                    Traits{.blocks = {0},
-                          .exp = Exp::fast,
+                          .exp = Exp::shifted,
                           .divide = Divide::reciprocal,
                           .alignment = 2,
                           .types = kTypes,

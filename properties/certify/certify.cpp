@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reference/error.hpp"
+
 namespace softmax::certify {
 namespace {
 
@@ -28,7 +30,7 @@ bool register_exp(const Exp& exp) {
 }
 const std::vector<Exp>& exps() { return registered(); }
 
-double kappa(const Exp& exp) { return exp.scaled || exp.machine().math() == "fast" ? 1.2242 : 0; }
+double kappa(const Exp& exp) { return exp.scaled || exp.machine().math() == "fast" ? reference::kFastExp.kappa : 0; }
 
 Answer survey(const Exp& exp, std::uint32_t step) {
   Machine& machine = exp.machine();

@@ -1,5 +1,6 @@
 // Whatever is in a file or on a command line: each parser takes it, or refuses it by the exception that it documents. The
-// first byte chooses the parser. Built by clang with -fsanitize=fuzzer this is a libFuzzer target; else main.cpp runs files.
+// first byte chooses the parser, or SOFTMAX_FUZZ by name. Built by clang with -fsanitize=fuzzer this is a libFuzzer target;
+// else main.cpp runs files. runs.csv says how much of each was tried.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,12 +14,15 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "benchmarks/npy.hpp"
 #include "benchmarks/options.hpp"
 #include "benchmarks/suites.hpp"
 #include "benchmarks/sweep.hpp"
 #include "kernels/library/table.hpp"
+#include "properties/case.hpp"
+#include "properties/vectors.hpp"
 
 namespace {
 
@@ -90,16 +94,55 @@ void options(const std::string& text) {
   flag_value(arguments, "--benchmark_filter");
   refuses_with<UsageError>([&] { take_options(arguments); });
 }
-// The standard library's expressions recurse, and may take time exponential in their length.
+// The standard library's expressions recurse.
 void filter(const std::string& text) {
-  if (text.size() <= 20)
+  if (text.size() <= 60)
     refuses_with<UsageError>([&] { name_filter(text)("softmax/V10/fp32/ieee/cold/N:8192/C:50257"); });
+}
+
+void case_line(const std::string& text) {
+  refuses_with<std::invalid_argument>([&] {
+    const auto line = [](const properties::Case& c) {
+      std::ostringstream out;
+      out << c;
+      return out.str();
+    };
+    const properties::Case c = properties::parse_case(text);
+    require(c.rows > 0 && c.cols > 0, "case: a shape of nothing");
+    require(line(properties::parse_case(line(c))) == line(c), "case: another one when written and read again");
+  });
+}
+void vectors(const std::string& text) {
+  refuses_with<std::runtime_error>([&] {
+    for (const properties::Vector& v : properties::load_vectors(File(text).path()))
+      require(std::int64_t(v.input.size()) == v.rows * v.cols && v.expected.size() == v.input.size(),
+              "vectors: shape and data differ");
+  });
+}
+
+struct Parser {
+  std::string_view name;
+  void (*parse)(const std::string&);
+};
+constexpr Parser kParsers[] = {{"npy", npy},         {"sweep", sweep},   {"table", table},    {"points", points},
+                               {"options", options}, {"filter", filter}, {"case", case_line}, {"vectors", vectors}};
+
+// Null: the first byte says which.
+const Parser* only() {
+  const char* const name = std::getenv("SOFTMAX_FUZZ");
+  if (!name) return nullptr;
+  for (const Parser& one : kParsers)
+    if (one.name == name) return &one;
+  std::fprintf(stderr, "fuzz: SOFTMAX_FUZZ=%s: no such parser\n", name);
+  std::exit(2);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr void (*kParsers[])(const std::string&) = {npy, sweep, table, points, options, filter};
-  if (size > 0) kParsers[data[0] % std::size(kParsers)](std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
+  static const Parser* const chosen = only();
+  if (size == 0) return 0;
+  const Parser& parser = chosen ? *chosen : kParsers[data[0] % std::size(kParsers)];
+  parser.parse(std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
   return 0;
 }

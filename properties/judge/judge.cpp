@@ -1,7 +1,6 @@
 #include "properties/judge/judge.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -10,19 +9,19 @@
 #include "kernels/input.hpp"
 #include "properties/laws.hpp"
 #include "properties/runner.hpp"
+#include "properties/shrink.hpp"
 
 namespace softmax::judge {
 namespace {
 
 using properties::Case;
 using properties::Law;
+using properties::now;
+using properties::shrink;
 
 constexpr std::string_view kRefusal = "the CPU device has no ";  // plain.hpp says so
 constexpr int kCasesAtLeast = 5;
 constexpr std::size_t kFindingsShrunk = 8;
-constexpr double kShrinkSeconds = 4;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::int64_t size(const Case& c) { return c.rows * c.cols; }
 
@@ -154,23 +153,6 @@ class Judge {
       found->text = line;
     }
     return fresh;
-  }
-
-  // Walks to a smaller case as long as `still` holds for it.
-  template <class Still>
-  static rc::Shrinkable<Case> shrink(rc::Shrinkable<Case> from, const Still& still) {
-    const double end = now() + kShrinkSeconds;
-    for (bool smaller = true; smaller;) {
-      smaller = false;
-      auto candidates = from.shrinks();
-      for (auto next = candidates.next(); next && !smaller; next = candidates.next()) {
-        if (now() > end) return from;
-        if (!still(next->value())) continue;
-        from = *next;
-        smaller = true;
-      }
-    }
-    return from;
   }
 
   Ruling law(const Law& law) {
