@@ -73,11 +73,11 @@ def _cells(ax, table, title, logarithmic):
 
 
 @figures.styled
-def draw(frame):
+def draw(frame, device):
     """The largest error in ulp of everyone; below it, of ours, the share of the proven bound."""
     ulps, shares = worst(frame, "max_ulp"), worst(frame, "of_bound")
     height = 0.23 * (len(ulps) + len(shares)) + 2
     figure, axes = figures.grid(2, 1, height, height_ratios=[len(ulps), len(shares)])
-    _cells(axes[0, 0], ulps, "largest error, ulp, over all widths", True)
+    _cells(axes[0, 0], ulps, f"{device}: largest error, ulp, over all widths", True)
     _cells(axes[1, 0], shares, "of ours: largest error over its proven bound", False)
     return figure

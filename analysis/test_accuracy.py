@@ -92,4 +92,4 @@ def test_tables(tmp_path):
     assert accuracy.more_accurate(rows)[["impl", "cols", "ours"]].values.tolist() == [
         ["torch", 33, 4.0]
     ]
-    assert len(accuracy.draw(rows).axes) == 2
+    assert len(accuracy.draw(rows, "a GPU").axes) == 2

@@ -113,7 +113,7 @@ Cudnn load(Machine& machine) {
 }  // namespace
 #else
 namespace {
-Cudnn load(Machine&) { return {.why_not = "cudnn: this program was built without it"}; }
+Cudnn load(Machine&) { return {.version = {}, .why_not = "cudnn: this program was built without it"}; }
 }  // namespace
 #endif
 

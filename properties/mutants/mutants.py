@@ -303,6 +303,14 @@ def main():
     parser.add_argument("build", nargs="?", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     asked = parser.parse_args()
+    if asked.what in ("kill", "matrix"):
+        program = asked.build and asked.build / "mutants" / "mutant"
+        if not program or not program.is_file():
+            parser.error(f"{asked.what}: no {program or 'BUILD'}; cmake --build BUILD --target mutant")
+        if unknown := sorted(set(asked.names) - set(patches())):
+            parser.error(f"no such mutant: {', '.join(unknown)}")
+        if asked.what == "kill" and not asked.names:
+            parser.error("kill: which?")
     folder = asked.build and asked.build.resolve()
     wrong = []
     if asked.what == "check":

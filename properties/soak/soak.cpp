@@ -1,6 +1,7 @@
 #include "properties/soak/soak.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <set>
@@ -253,7 +254,8 @@ std::ostream& operator<<(std::ostream& out, const Report& r) {
   }
   out << "cases by class, and the least that the quotas want\n";
   for (const Drawn& one : r.classes)
-    row(one.name, one.cases, std::to_string(std::int64_t(one.least)) + (double(one.cases) < one.least ? "  RARE" : ""));
+    row(one.name, one.cases,
+        std::to_string(std::int64_t(std::ceil(one.least))) + (double(one.cases) < one.least ? "  RARE" : ""));
   for (const Failure& f : r.failures)
     out << to_string(f) << (f.times > 1 ? " (" + std::to_string(f.times) + " times)" : "") << "\n";
   std::snprintf(text, sizeof text, "%lld cases in %.1f minutes, %zu failures; seed %llu%s\n",
