@@ -27,7 +27,9 @@ class FakeMachine : public HostMachine {
   double copy_seconds = 5e-4;
   std::function<double(int)> way_seconds = [this](int) { return copy_seconds; };
   std::function<void(int way, void* to, const void* from, std::size_t bytes)> copying =
-      [](int, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); };
+      [](int, void* to, const void* from, std::size_t bytes) {
+        if (bytes > 0) std::memcpy(to, from, bytes);  // of null pointers else
+      };
   // What hardware_counters() says of a launch; none: it cannot be read.
   std::vector<std::pair<std::string_view, double>> hardware;
   std::vector<std::string> unknown_counters;

@@ -24,6 +24,11 @@ thread_local std::int64_t allocations = 0;
   if (void* const memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
+// AddressSanitizer's would not call the one above.
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes);
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
