@@ -13,18 +13,9 @@ import figures
 import results
 
 
-def files(top=None):
-    """All files below results/, oldest first; ResultsError if there is none."""
-    folder = (top or results.results_folder()) / "accuracy"
-    found = [file for file in folder.glob("*.json") if file.name != "schema.json"]
-    if not found:
-        raise results.ResultsError(f"{results.relative(folder)}: no file of accuracy in it")
-    return sorted(found, key=lambda file: results.parse(file)["context"]["date"])
-
-
 def newest(top=None):
     """(file, context, frame) of a GPU's newest file, or of the CPU device's where there is none."""
-    every = [(file, results.parse(file)) for file in files(top)]
+    every = [(file, results.parse(file)) for file in results.summaries("accuracy", top)]
     gpu = [one for one in every if one[1]["context"]["simulated"] == "false"]
     file, data = (gpu or every)[-1]
     return file, data["context"], pd.DataFrame(data["accuracy"])

@@ -157,6 +157,15 @@ def files(path, pattern="*.json"):
     return found
 
 
+def summaries(name, top=None):
+    """The files of one of SUMMARIES, oldest first; ResultsError if there is none."""
+    folder = (top or results_folder()) / name
+    found = [file for file in folder.glob("*.json") if file.name != "schema.json"]
+    if not found:
+        raise ResultsError(f"{relative(folder)}: no file of {name} in it")
+    return sorted(found, key=lambda file: parse(file)["context"]["date"])
+
+
 def _refuse(row, named):
     """Raises ValueError for a value of another type than our arithmetic takes, or a time of 0."""
     used = {*TIMES, *SINCE_2, "n", "nodes"}

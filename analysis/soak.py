@@ -15,15 +15,6 @@ import results
 import tables
 
 
-def files(top=None):
-    """The summaries below results/, oldest first; ResultsError if there is none."""
-    folder = (top or results.results_folder()) / "soak"
-    found = [file for file in folder.glob("*.json") if file.name != "schema.json"]
-    if not found:
-        raise results.ResultsError(f"{results.relative(folder)}: no summary in it")
-    return sorted(found, key=lambda file: results.parse(file)["context"]["date"])
-
-
 def total(summary):
     """The cases of all kernels under all laws."""
     return sum(sum(laws.values()) for laws in summary["cases"].values())
@@ -54,7 +45,7 @@ def row(file):
 
 def body(top=None):
     header = ["run", "on", "minutes", "cases", "kernels", "laws", "classes (rare)", "failures"]
-    return tables.table(header, [row(file) for file in files(top)])
+    return tables.table(header, [row(file) for file in results.summaries("soak", top)])
 
 
 def main(argv=None):

@@ -38,7 +38,7 @@ def write(top, lines, name="x", **context):
     return path
 
 
-COMMITTED = accuracy.files(results.ROOT / "results")
+COMMITTED = results.summaries("accuracy", results.ROOT / "results")
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
@@ -71,7 +71,7 @@ def test_is_entered(tmp_path):
 
 def test_a_gpu_goes_before_the_cpu_device(tmp_path):
     with pytest.raises(results.ResultsError, match="no file of accuracy"):
-        accuracy.files(tmp_path)
+        results.summaries("accuracy", tmp_path)
     cpu = write(tmp_path, [line("V1")], "cpu", simulated="true", date="2026-12-03T09:00:00+00:00")
     assert accuracy.newest(tmp_path)[0] == cpu
     write(tmp_path, [line("V1")], "old")

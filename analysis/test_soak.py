@@ -42,7 +42,7 @@ def write(top, data, name="x"):
 
 def stored():
     try:
-        return soak.files(results.ROOT / "results")
+        return results.summaries("soak", results.ROOT / "results")
     except results.ResultsError:
         return []
 
@@ -77,7 +77,7 @@ def test_the_table_is_up_to_date(capsys):
 def test_a_row_counts(tmp_path):
     late = write(tmp_path, summary(date="2026-12-01T10:00:00+00:00", math="fast"), "late")
     early = write(tmp_path, summary(), "early")
-    assert soak.files(tmp_path) == [early, late]
+    assert results.summaries("soak", tmp_path) == [early, late]
     line = "| [late](soak/late.json) | NVIDIA H200, fast | 7.5 | 12 | 1 | 3 | 1 (0) | 0 |"
     assert soak.body(tmp_path).splitlines()[3] == line
     data = summary()
