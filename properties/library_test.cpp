@@ -127,6 +127,10 @@ TEST(Library, errors_have_types_and_say_what_is_wrong) {
               "temperatures must begin at a multiple of 4");
   expect_says(refused([](Problem& p) { p.plan = {256, 8, 0, 2}; }), "picks the plan itself");
   expect_says(refused([](Problem& p) { p.workspace = static_cast<char*>(p.workspace) + 8; }), "multiple of 16");
+  expect_says(refused([](Problem& p) { p.workspace = p.out; }), "inside the input or the output");
+  expect_says(refused([](Problem& p) { p.workspace = static_cast<char*>(const_cast<void*>(p.in)) + 4 * 140000; }),
+              "inside the input or the output");
+  expect_says(refusal<InvalidProblem>([&] { forward(b.p, Device(7)); }), "no softmax::Device 7");
   EXPECT_EQ(refusal<InvalidProblem>([&] { picked(dense(1, -1), kCpu); }).substr(0, 13), "rows and cols");
   EXPECT_EQ(refusal<InvalidProblem>([&] { workspace_bytes(dense(1, -1), kCpu); }).substr(0, 13), "rows and cols");
   expect_says(refused([](Problem& p) { p.workspace = nullptr; }),

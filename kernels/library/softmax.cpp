@@ -28,6 +28,8 @@ const Kernel* automatic(bool simulated) {
   return nullptr;
 }
 const Kernel& on(Device device) {
+  if (device != Device::best && device != Device::gpu && device != Device::cpu)
+    throw InvalidProblem("there is no softmax::Device " + std::to_string(int(device)));
   static const Kernel *const gpu = automatic(false), *const cpu = automatic(true);
   const Kernel* const wanted = device == Device::gpu || (device == Device::best && gpu) ? gpu : cpu;
   if (!wanted)
@@ -42,10 +44,21 @@ const Kernel& taking(const Problem& p, Device device) {
   return kernel;
 }
 
-// Without one the blocks of a launch would meet at address 0.
+// Whether `at` is inside a matrix that begins at `begin`.
+bool within(const void* at, const void* begin, const Problem& p, std::int64_t stride, DataType type) {
+  const std::uintptr_t bytes = std::uintptr_t((p.rows - 1) * stride + p.cols) * bytes_per_element(type);
+  return std::uintptr_t(at) - std::uintptr_t(begin) < bytes;
+}
+
+// Without one the blocks of a launch would meet at address 0; inside the data, in these. Where it ends is not looked at,
+// since to know that would cost each call more than the rest of this.
 void check_workspace(const Kernel& kernel, const Problem& p) {
   if (std::uintptr_t(p.workspace) % 16 != 0) throw InvalidProblem("the workspace must begin at a multiple of 16 bytes");
-  if (p.workspace) return;
+  if (p.workspace) {
+    if (within(p.workspace, p.in, p, p.in_stride, p.in_type) || within(p.workspace, p.out, p, p.out_stride, p.out_type))
+      throw InvalidProblem("the workspace begins inside the input or the output");
+    return;
+  }
   const bool sliced = p.rows > Kernel::kRowsPerLaunch;  // then the last launch may be another's
   if (sliced ? kernel.workspace(p) > 0 : kernel.choice(p).kernel->traits().workspace != nullptr)
     throw InvalidProblem("Problem::workspace is null, and must be " + std::to_string(kernel.workspace(p)) + " bytes");
