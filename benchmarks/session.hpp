@@ -5,8 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/measure.hpp"
@@ -90,7 +92,7 @@ class Session {
   Machine& machine_;
   Input input_;
   std::unique_ptr<Workspace> workspace_;
-  std::map<Shape, Expected> expected_;
+  std::optional<std::pair<Shape, Expected>> expected_;            // of the last shape: long double rows fill memory
   std::map<std::tuple<std::int64_t, int, Mode>, int> best_copy_;  // by bytes, sets, mode
   std::vector<Trace> traces_;
   Roof roof_;
