@@ -130,7 +130,7 @@ TEST_P(Examples, real_input) {
 // A constant row is 1 / cols to the bit, and shows any element that a tail or a partial warp forgets: short ones in every
 // type and wherever rows begin; of long ones, and where a row takes hundreds of fibers, fewer of these ways, in turn.
 TEST_P(Examples, every_width) {
-  constexpr int kShifts[][2] = {{0, 0}, {3, 2}, {1, 1}, {0, 5}};
+  constexpr int kShifts[][2] = {{0, 0}, {4, 4}, {3, 2}, {1, 1}, {0, 5}, {4, 0}, {2, 2}, {0, 0}};
   const Traits& traits = kernel().traits();
   const std::int64_t kShort = 300, last = kernel().machine().simulated() ? kShort : 4100;
   for (std::int64_t cols = 1; cols <= last; ++cols) {
@@ -144,7 +144,7 @@ TEST_P(Examples, every_width) {
     const int step = cols > kShort || (!traits.plan && fibers > 512) ? ways : fibers > 256 ? 2 : 1;
     for (int way = int(cols % step); way < ways; way += step) {
       c.types = traits.types[way % types];
-      const auto [in, out] = kShifts[cols % 2 * 2 + way / types];
+      const auto [in, out] = kShifts[(cols + cols / 4) % 4 * 2 + way / types];  // each width's remainder meets each
       c.in_shift = in * std::max(traits.alignment / int(bytes_per_element(c.types.in)), 1);
       c.out_shift = out * std::max(traits.alignment / int(bytes_per_element(c.types.out)), 1);
       const auto y = run(kernel(), c, std::vector<float>(std::size_t(c.rows * cols), -3.25f)).y;
@@ -282,8 +282,8 @@ TEST_P(Examples, many_rows) {
 TEST_P(Examples, far_rows) {
   if (!takes(5, 333, kernel().traits().blocks[0])) GTEST_SKIP() << "does not take 5 x 333";
   Machine& machine = kernel().machine();
-  constexpr std::int64_t kStride = std::int64_t{1} << 30, kOut = kStride + 64, kRows = 5, kCols = 333;
-  const std::size_t bytes = std::size_t((kRows - 1) * kOut + kCols) * sizeof(float);
+  constexpr std::int64_t kStride = std::int64_t{1} << 30, kOut = kStride + 64, kRows = 5, kMost = 336;
+  const std::size_t bytes = std::size_t((kRows - 1) * kOut + kMost) * sizeof(float);
   std::optional<Buffer> in, out;
   try {
     in.emplace(machine, bytes, /*sparse=*/true);
@@ -291,22 +291,26 @@ TEST_P(Examples, far_rows) {
   } catch (const OutOfMemory& e) {
     GTEST_SKIP() << e.what();
   }
-  for (const Types types : kernel().traits().types) {
+  std::vector<std::pair<Types, std::size_t>> ways;
+  for (const Types types : kernel().traits().types)
+    for (const std::size_t cols : {333, 336})  // 336 are whole vectors of any type
+      if (takes(kRows, std::int64_t(cols), kernel().traits().blocks[0])) ways.emplace_back(types, cols);
+  for (const auto& [types, cols] : ways) {
     const std::size_t in_width = bytes_per_element(types.in), out_width = bytes_per_element(types.out);
-    const auto row_of = [&](std::int64_t r) {
-      std::vector<float> x(kCols);
-      for (std::size_t i = 0; i < kCols; ++i) x[i] = float((i * 7 + std::size_t(r) * 31) % 101) / 8;  // any type's
+    const auto row_of = [&, cols = cols](std::int64_t r) {
+      std::vector<float> x(cols);
+      for (std::size_t i = 0; i < cols; ++i) x[i] = float((i * 7 + std::size_t(r) * 31) % 101) / 8;  // any type's
       return x;
     };
-    std::vector<unsigned char> bytes(kCols * sizeof(float));
+    std::vector<unsigned char> bytes(cols * sizeof(float));
     for (std::int64_t r = 0; r < kRows; ++r) {
       const std::vector<float> x = row_of(r);
-      for (std::size_t i = 0; i < kCols; ++i) set_element(bytes.data(), i, types.in, x[i]);
-      in->upload(bytes.data(), kCols * in_width, std::size_t(r * kStride) * in_width);
+      for (std::size_t i = 0; i < cols; ++i) set_element(bytes.data(), i, types.in, x[i]);
+      in->upload(bytes.data(), cols * in_width, std::size_t(r * kStride) * in_width);
     }
     for (int block : {kernel().traits().blocks[0], largest_block()}) {
       Problem p{.rows = kRows,
-                .cols = kCols,
+                .cols = std::int64_t(cols),
                 .in_stride = kStride,
                 .out_stride = kOut,
                 .in_type = types.in,
@@ -319,12 +323,49 @@ TEST_P(Examples, far_rows) {
       kernel().launch(p);
       machine.synchronize();
       for (std::int64_t r = 0; r < kRows; ++r) {
-        out->download(bytes.data(), kCols * out_width, std::size_t(r * kOut) * out_width);
-        std::vector<float> y(kCols);
-        for (std::size_t i = 0; i < kCols; ++i) y[i] = element(bytes.data(), i, types.out);
+        out->download(bytes.data(), cols * out_width, std::size_t(r * kOut) * out_width);
+        std::vector<float> y(cols);
+        for (std::size_t i = 0; i < cols; ++i) y[i] = element(bytes.data(), i, types.out);
         expect_row(row_of(r), y, block, types, kRows);
       }
     }
+  }
+}
+
+// A launch that may begin before the one ahead of it ends is other code on a GPU, of the same arithmetic.
+TEST_P(Examples, an_overlapping_launch_has_the_same_bits) {
+  const Traits& traits = kernel().traits();
+  if (!traits.plan && !traits.choice) GTEST_SKIP() << "knows no overlap";
+  Machine& machine = kernel().machine();
+  int turn = 0;
+  for (const std::int64_t cols : {1, 32, 100, 256, 1024, 1027, 2048, 4096, 9000, 40000}) {
+    constexpr std::int64_t kRows = 3;
+    const Types types = traits.types[turn++ % traits.types.size()];
+    if (!takes(kRows, cols, traits.blocks[0])) continue;
+    const std::size_t in_width = bytes_per_element(types.in), out_width = bytes_per_element(types.out);
+    Buffer in(machine, std::size_t(kRows * cols) * in_width), out(machine, std::size_t(kRows * cols) * out_width);
+    std::vector<unsigned char> x(in.bytes()), plain(out.bytes()), early(out.bytes());
+    for (std::size_t i = 0; i < std::size_t(kRows * cols); ++i) set_element(x.data(), i, types.in, noise(1, i));
+    in.upload(x.data(), x.size());
+    Problem p{.rows = kRows,
+              .cols = cols,
+              .in_stride = cols,
+              .out_stride = cols,
+              .in_type = types.in,
+              .out_type = types.out,
+              .in = in.data(),
+              .out = out.data(),
+              .block = traits.blocks[0]};
+    for (const bool overlap : {false, true}) {
+      p.overlap = overlap;
+      const Buffer workspace = zeroed_workspace(p);
+      p.workspace = workspace.data();
+      out.poison();
+      kernel().launch(p);
+      machine.synchronize();
+      out.download((overlap ? early : plain).data(), out.bytes());
+    }
+    EXPECT_EQ(plain, early) << cols << " columns of " << name(types);
   }
 }
 
