@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -114,6 +116,21 @@ TEST(Proofs, every_script_is_run) {
   for (const auto& file : fs::directory_iterator(fs::path(SOFTMAX_SOURCE_DIR) / "reference/proofs"))
     there.insert(file.path().stem().string());
   EXPECT_EQ(run, there);
+}
+
+// Lemma 3 of PROOFS.md in numbers: its sigma, and the 2^40 terms with d >= 110 that it leaves out, are what the constant
+// covers, and not a third of it.
+TEST(Proofs, the_second_order_is_that_of_lemma_3) {
+  constexpr long double kColumns = 0x1p40, kMost = 4.3L;
+  const double a = ErrorModel{}.a + kScaledRow;
+  EXPECT_LE(ErrorModel{}.a + kFastExp.kappa + kQuotientScale, kMost);
+  EXPECT_LE(a + std::max({kFastExp.kappa, kExp2Folded.kappa, kExpf.kappa}), kMost);
+  const long double g = kMost * kUnit, spread = std::log(kColumns + std::exp(1.0L));
+  const long double sigma = std::exp(110 * g) * g * g / 2 * spread * spread, left_out = kColumns * std::exp(-110.0L);
+  EXPECT_LE(sigma + left_out, kSecondOrder * (long double)kUnit);
+  EXPECT_GT(3 * sigma, kSecondOrder * (long double)kUnit);
+  // What is documented of expf, 2 ulp, holds at any distance.
+  EXPECT_EQ(kExpf.kappa, 0);
 }
 
 }  // namespace
