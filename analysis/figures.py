@@ -183,6 +183,11 @@ def moved(rows):
     return figure
 
 
+def flavours(rows):
+    """What they were measured in: ieee, fast or both."""
+    return [math_ for math_ in ("ieee", "fast") if (rows["math"] == math_).any()]
+
+
 @styled
 def blocks(ladder):
     """us/token over the block, a panel a version, the others of its math behind it in grey."""
@@ -190,7 +195,7 @@ def blocks(ladder):
     curves = curves.sort_values(["math", "number"], ascending=[False, True])
     names = list(dict.fromkeys(curves["version"]))
     copy = ladder[ladder["version"] == "copy"]["us/token"].min()
-    looks, columns = look(["ieee", "fast"]), 4
+    looks, columns = look(flavours(curves)), 4
     lanes = -(-len(names) // columns)
     figure, axes = grid(lanes, columns, 0.5 + 1.7 * lanes, sharex=True, sharey=True)
     for ax, name in zip(axes.flat, names):
@@ -215,7 +220,7 @@ def blocks(ladder):
 def complexity(ladder, kernels):
     """Times V1 at block 32 over lines of code; kernels as update_ladder.kernels gives."""
     figure, axes = grid(1, 1, 3.6)
-    ax, foot, looks = axes[0, 0], results.baseline(ladder, 32), look(["ieee", "fast"])
+    ax, foot, looks = axes[0, 0], results.baseline(ladder, 32), look(flavours(ladder))
     gains = []
     for math_ in looks:
         best = results.best(ladder, math_)

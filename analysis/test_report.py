@@ -376,6 +376,12 @@ def test_sections_without_data_say_so(tree):
     assert "8 × 4096" in words(by_id(page, "peers"))
 
 
+def test_a_ladder_of_one_math_has_its_figures_too(tree):
+    next(tree.glob("results/*/*/ladder-fast.json")).unlink()
+    text, _ = made(tree)
+    assert "ladder-ieee.json" in text and "ladder-fast.json" not in text
+
+
 def test_no_results_and_a_broken_file_are_named(tree, capsys):
     assert run(tree, "--gpu", "nvidia-a100") == 2
     assert "no GPU's nvidia-a100/<date>-<sha>/*.json" in capsys.readouterr().err

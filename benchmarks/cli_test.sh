@@ -72,6 +72,7 @@ printf 'dtype,N,C,mode\nfp32,2,70,cold\nfp32,1000000,1000,cold\n' >"$tmp/points.
 check 'points' 0 --points="$tmp/points.csv" --device=cpu --benchmark_filter=V8
 in_err '1 points of more than a million'
 sed -i 2d "$tmp/points.csv"
+check 'endless points' 2 --points=/dev/zero --device=cpu
 check 'large points' 2 --points="$tmp/points.csv" --device=cpu
 in_err 'no point for the CPU device'
 check 'no such file' 2 --device=cpu --input="$tmp/none.npy"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <regex>
 #include <sstream>
 
@@ -143,6 +145,13 @@ std::string flag_value(const std::vector<std::string>& arguments, const std::str
   for (const std::string& argument : arguments)
     if (argument.starts_with("--" + flag + "=")) value = argument.substr(flag.size() + 3);
   return value;
+}
+
+void refuse_unwritable(const std::string& path) {
+  std::error_code error;
+  const bool there = std::filesystem::exists(path, error);
+  if (!std::ofstream(path, std::ios::app)) throw UsageError(path + ": cannot be written");
+  if (!there) std::filesystem::remove(path, error);
 }
 
 }  // namespace softmax::bench

@@ -41,6 +41,9 @@ std::function<bool(const std::string&)> name_filter(const std::string& filter);
 // empty.
 std::string flag_value(const std::vector<std::string>& arguments, const std::string& flag);
 
+// Throws UsageError where a file cannot be written, which would otherwise show only after minutes. Leaves all as it is.
+void refuse_unwritable(const std::string& path);
+
 extern const char* const kHelp;  // one screen
 
 }  // namespace softmax::bench

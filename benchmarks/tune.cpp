@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -263,14 +262,6 @@ class Tuner {
   std::map<int, const Kernel*> by_version_;
   int multiprocessors_ = 1;
 };
-
-// Would otherwise show only after minutes.
-void refuse_unwritable(const std::string& out) {
-  std::error_code error;
-  const bool there = std::filesystem::exists(out, error);
-  if (!std::ofstream(out, std::ios::app)) throw UsageError("--out=" + out + ": cannot be written");
-  if (!there) std::filesystem::remove(out, error);
-}
 
 std::string today() {
   const std::time_t now = std::time(nullptr);

@@ -179,8 +179,9 @@ TEST_F(Program, ends_by_itself_and_refuses_what_it_does_not_know) {
   const auto json = nlohmann::json::parse(file);
   EXPECT_EQ(json["context"]["stopped"], false);
   EXPECT_EQ(json["context"]["device"], "CPU device");
-  for (const char* wrong : {"--minutes=", "--minutes=0", "--minutes=-1", "--minutes=1x", "--minutes=nan", "--seed=",
-                            "--seed=-1", "--seed=1x", "--device=tpu", "--json=", "--json=/no/such/file", "more"})
+  for (const char* wrong : {"--minutes=", "--minutes=0", "--minutes=-1", "--minutes=1x", "--minutes=nan",
+                            "--minutes=0x1", "--seed=18446744073709551616", "--seed=", "--seed=-1", "--seed=1x",
+                            "--device=tpu", "--json=", "--json=/no/such/file", "more"})
     EXPECT_EQ(status_of(start({wrong})), 2) << wrong;
 }
 

@@ -19,6 +19,7 @@
 
 #include "benchmarks/baselines/cudnn.hpp"
 #include "benchmarks/npy.hpp"
+#include "benchmarks/options.hpp"
 #include "properties/bounds.hpp"
 #include "properties/judging.hpp"
 #include "reference/softmax.hpp"
@@ -206,6 +207,7 @@ int run_program(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (out.empty()) return std::cerr << "accuracy: --out=FILE.json is missing\n", 2;
+  bench::refuse_unwritable(out);
 
   nlohmann::ordered_json report = {{"context",
                                     {{"schema", "accuracy 1"},
@@ -246,6 +248,9 @@ int run_program(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   try {
     return softmax::properties::run_program({argv + std::min(argc, 1), argv + argc});
+  } catch (const softmax::bench::UsageError& e) {
+    std::fprintf(stderr, "accuracy: %s\n", e.what());
+    return 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "accuracy: %s\n", e.what());
     return 1;

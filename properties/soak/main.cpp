@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -103,14 +104,20 @@ int run(int argc, char** argv) {
   std::string path;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i], value = flag.substr(std::min(flag.size(), flag.find('=') + 1));
-    char* end = nullptr;
+    // All of it a number, in decimal.
+    const auto number = [&value](auto& to) {
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to);
+      return error == std::errc() && end == value.data() + value.size();
+    };
     if (flag == "--help" || flag == "-h") return std::fputs(kUsage, stdout), 0;
     if (flag.starts_with("--minutes=")) {
-      options.seconds = 60 * std::strtod(value.c_str(), &end);
-      if (!value.empty() && *end == 0 && options.seconds > 0 && options.seconds < 1e7) continue;
+      double minutes;
+      if (number(minutes) && minutes > 0 && minutes < 1e5) {
+        options.seconds = 60 * minutes;
+        continue;
+      }
     } else if (flag.starts_with("--seed=")) {
-      options.seed = std::strtoull(value.c_str(), &end, 10);
-      if (!value.empty() && *end == 0 && value[0] != '-') continue;
+      if (number(options.seed)) continue;
     } else if (flag == "--device=gpu" || flag == "--device=cpu") {
       options.device = value;
       continue;

@@ -5,8 +5,8 @@
 # soak [MINUTES [option...]]: shared among the flavours. The worst status of all: 2 before 1 before 0.
 soak() {
   local minutes=${1:-} flavours=("$build") each option status worst=0 stopped='' options=()
-  if ! [[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
-    say "--soak wants a number of minutes; see ./check --help"
+  if ! [[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ && $minutes =~ [1-9] ]]; then
+    say "--soak wants a number of minutes above 0; see ./check --help"
     return 2
   fi
   shift
