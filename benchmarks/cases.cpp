@@ -288,7 +288,8 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
     for (const Kernel* kernel : kernels) {
       if (&kernel->machine() != &machine) continue;
       const bool plans = kernel->traits().plan != nullptr;
-      if (!plans && (point.only_plans || point.plan != Plan() || point.overlap)) continue;
+      const bool other = kernel->version() == 0 && !kernel->traits().choice;  // not ours: measured beside all
+      if (!plans && ((point.only_plans && !other) || point.plan != Plan() || point.overlap)) continue;
       for (const int block : kernel->traits().blocks) {
         if (!wanted(*kernel, block, point)) continue;
         const How how(block, point.plan, point.overlap);

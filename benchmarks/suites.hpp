@@ -32,7 +32,7 @@ struct Point {
   std::vector<int> blocks = {};  // if any, only these
   Plan plan = {};                // of kernels that have plans
   bool overlap = false;          // of them too; see Problem
-  bool only_plans = false;       // other kernels are left out without a word
+  bool only_plans = false;       // other kernels of ours are left out without a word
   auto operator<=>(const Point&) const = default;
 };
 

@@ -273,5 +273,20 @@ TEST_F(BenchRun, TypesAndPlans) {
   EXPECT_THAT(error_of(run("V9/bf16/").at(0)), testing::HasSubstr("row 0, column 7"));
 }
 
+TEST_F(BenchRun, WhereAutoIsJudgedLessonsAreLeftOutAndOthersAreNot) {
+  static const Kernel another(
+      0, "another", "of somebody else", "another.cpp", current, launch,
+      Traits{.blocks = {0}, .algorithm = Algorithm::safe, .summation = Summation::sequential, .reads = 3});
+  kernels_ = {&v1, &v9, &another};
+  points_[0].only_plans = true;
+  std::vector<std::string> names;
+  for (const auto& r : run()) names.push_back(r.benchmark_name().substr(8, 7));
+  EXPECT_THAT(names, ElementsAre("copy/fp", "V9/fp32", "another"));
+  EXPECT_EQ(failures_, 0);
+  points_[0].overlap = true;  // which it does not know
+  EXPECT_EQ(run("another").size(), 0u);
+  EXPECT_THAT(left_out_, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace softmax::bench

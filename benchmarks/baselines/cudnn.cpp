@@ -45,6 +45,7 @@ struct Handle {
   cudnnHandle_t handle = nullptr;
   cudnnTensorDescriptor_t matrix = nullptr;
   std::int64_t rows = 0, cols = 0;  // of `matrix`
+  DataType type = DataType::fp32;
 
   Handle() {
     CUDNN_CALL(cudnnCreate, &handle);
@@ -63,11 +64,14 @@ cudnnSoftmaxMode_t mode(std::int64_t cols) {
 
 void launch(const Problem& p) {
   Handle& h = handle();
-  if (h.rows != p.rows || h.cols != p.cols) {
-    CUDNN_CALL(cudnnSetTensor4dDescriptor, h.matrix, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, int(p.rows), int(p.cols), 1,
-               1);
+  if (h.rows != p.rows || h.cols != p.cols || h.type != p.in_type) {
+    const cudnnDataType_t type = p.in_type == DataType::fp32   ? CUDNN_DATA_FLOAT
+                                 : p.in_type == DataType::fp16 ? CUDNN_DATA_HALF
+                                                               : CUDNN_DATA_BFLOAT16;
+    CUDNN_CALL(cudnnSetTensor4dDescriptor, h.matrix, CUDNN_TENSOR_NCHW, type, int(p.rows), int(p.cols), 1, 1);
     h.rows = p.rows;
     h.cols = p.cols;
+    h.type = p.in_type;
   }
   CUDNN_CALL(cudnnSetStream, h.handle, static_cast<cudaStream_t>(p.stream));
   const float one = 1, zero = 0;
@@ -102,10 +106,13 @@ Cudnn load(Machine& machine) {
   }
   machine_of_process = &machine;
   // Whose exp and division it takes is not documented: the widest bound.
-  static const Kernel kernel(
-      0, "cudnn", "cuDNN's softmax, ACCURATE", __FILE__, the_machine, launch,
-      Traits{
-          .blocks = {0}, .algorithm = Algorithm::safe, .exp = Exp::fast, .divide = Divide::fast, .supports = supports});
+  static const Kernel kernel(0, "cudnn", "cuDNN's softmax, ACCURATE", __FILE__, the_machine, launch,
+                             Traits{.blocks = {0},
+                                    .algorithm = Algorithm::safe,
+                                    .exp = Exp::fast,
+                                    .divide = Divide::fast,
+                                    .types = {{}, {DataType::fp16, DataType::fp16}, {DataType::bf16, DataType::bf16}},
+                                    .supports = supports});
   all.kernel = &kernel;
   return all;
 }
