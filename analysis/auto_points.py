@@ -2,6 +2,7 @@
 
     python analysis/auto_points.py cliffs > cliffs.csv      both sides of the steps of table.csv
     python analysis/auto_points.py held-out > held-out.csv  columns that no table was made from
+    python analysis/auto_points.py few-rows > few-rows.csv  where the published figures have few rows
 
 A pair of `cliffs` is the last column of a rule and the next one; the time may not jump between
 them. The columns of `held-out` are drawn at random, evenly by their logarithm, from a fixed seed.
@@ -74,16 +75,26 @@ def held_out(seed=SEED):
     return shapes
 
 
+def few_rows():
+    """1, 8 and 64 rows of a few columns, in graphs."""
+    return [
+        (kind, rows, cols, "graph")
+        for kind in ("fp32", "bf16", "fp16")
+        for cols in (1024, 50257, 128256, 262144, 1 << 20)
+        for rows in (1, 8, 64)
+    ]
+
+
 def main(argv=None):
     """Command line entry; gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("cliffs", "held-out"))
+    parser.add_argument("what", choices=("cliffs", "held-out", "few-rows"))
     what = parser.parse_args(argv).what
-    shapes = (
-        held_out()
-        if what == "held-out"
-        else [one for pair in cliffs(table(results.ROOT)) for one in pair]
-    )
+    shapes = {
+        "cliffs": lambda: [one for pair in cliffs(table(results.ROOT)) for one in pair],
+        "held-out": held_out,
+        "few-rows": few_rows,
+    }[what]()
     print("dtype,N,C,mode")
     for one in shapes:
         print(",".join(map(str, one)))

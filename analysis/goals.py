@@ -3,18 +3,17 @@
     python analysis/goals.py            rewrites what stands between the markers
     python analysis/goals.py --check    writes nothing; exit 1 if the table is out of date
 
-From the newest goals-ieee.json, goals-fast.json beside it, and the newest folder's
-peers-goals-*.json, whose rows of softmax-lab are the Python package's, beside the others in one
-process; and, where there are any, from the newest points-cliffs-ieee.json and
-points-held-out-ieee.json, of auto_points.py's shapes. Exit 2: nothing to write from or into.
+From the newest goals-ieee.json, which has cuDNN beside Auto, goals-fast.json beside it, and the
+newest folder's peers-goals-*.json, whose rows of softmax-lab are the Python package's, beside the
+others in one process; and, where there are any, from the newest points-cliffs-ieee.json,
+points-held-out-ieee.json and points-few-rows-ieee.json, of auto_points.py's shapes. Exit 2: nothing
+to write from or into.
 """
 
 import argparse
 import csv
 import re
 import sys
-
-import pandas as pd
 
 import results
 import tables
@@ -82,20 +81,58 @@ def auto(rows, goal):
     return mine.iloc[0], mine.iloc[1] if len(mine) > 1 else None
 
 
-def beside(peers, goal):
-    """(us of the Python package, name and us of the fastest of the others) or None."""
-    rows = of(peers, goal)
-    rows = rows[rows["error"].isna()].sort_values("us")
-    mine = rows[rows["version"] == "softmax-lab"]
-    others = rows[~rows["version"].isin(("softmax-lab", "copy"))]
-    if mine.empty or others.empty:
-        return None
-    return mine.iloc[0]["us"], others.iloc[0]["version"], others.iloc[0]["us"]
+def beside(files):
+    """{(dtype, N, C, mode): (us of ours, name of another, its us)}: whom ours is behind most, or
+    ahead of least, of all that ran in one process with it, without overlapping launches."""
+    found = {}
+    for rows in files:
+        rows = rows[rows["error"].isna()]
+        if "overlap" in rows:  # of a peer nobody says
+            rows = rows[~(rows["overlap"] > 0)]
+        for key, some in rows.groupby(list(KEYS)):
+            us = some.groupby("version")["us"].median()
+            mine = us[us.index.isin(("softmax-lab", "Auto"))]
+            others = us[~us.index.isin(("softmax-lab", "Auto", "copy"))]
+            if mine.empty or others.empty:
+                continue
+            one = (mine.iloc[0], others.idxmin(), others.min())
+            if key not in found or one[0] / one[2] > found[key][0] / found[key][2]:
+                found[key] = one
+    return found
 
 
-def body(root, ours, peers):
-    """The table, and what it comes to."""
-    rows, reached, alone, behind, compared = [], [], [], [], 0
+def beside_text(others):
+    """Every shape of `beside`, a table for each mode, a line for each shape."""
+    parts = []
+    for mode in sorted({key[3] for key in others}, reverse=True):
+        shapes = sorted({(key[2], key[1]) for key in others if key[3] == mode})
+        dtypes = [kind for kind in ("fp32", "bf16", "fp16") if (kind, mode) in
+                  {(key[0], key[3]) for key in others}]
+        header = ["rows x columns"]
+        for dtype in dtypes:
+            header += [f"{dtype}, us", "another, us", "ours over it"]
+        lines = []
+        for cols, rows in shapes:
+            lines.append([f"{rows:,} x {cols:,}"])
+            for dtype in dtypes:
+                one = others.get((dtype, rows, cols, mode))
+                lines[-1] += [tables.DASH] * 3 if one is None else [
+                    f"{one[0]:.4g}", f"{one[1]} {one[2]:.4g}", f"{one[0] / one[2]:.2f}"]
+        what = {"graph": "In graphs", "cold": "With a cold cache"}.get(mode, mode)
+        parts.append(f"{what}:\n\n" + tables.table(header, lines, left=1))
+    late = [key for key, one in others.items() if one[0] / one[2] > RATIO]
+    text = f"Of {len(others)} shapes and types ours takes more than {RATIO} times another's time"
+    text += f" at {len(late)}"
+    if late:
+        named = (f"{key[0]} {key[1]:,} x {key[2]:,} ({others[key][0] / others[key][2]:.2f})"
+                 for key in sorted(late, key=lambda key: (key[3], key[0], key[2], key[1])))
+        text += ": " + ", ".join(named)
+    return text + ".\n\n" + "\n\n".join(parts)
+
+
+def body(root, ours, others):
+    """The table, and what it comes to; others: of `beside`."""
+    rows, reached, alone = [], [], []
     for goal in goals(root):
         plain, early = auto(ours, goal)
         best = plain if early is None or plain["us"] <= early["us"] else early
@@ -117,14 +154,11 @@ def body(root, ours, peers):
             reached[-1],
             re.search(r"\[(.+?)[],]", best["label"])[1],
         ]
-        against = beside(peers, goal) if peers is not None else None
+        against = others.get(tuple(goal[key] for key in KEYS))
         if against is None:
             cells += [tables.DASH, tables.DASH]
         else:
             mine, name, theirs = against
-            compared += 1
-            if mine / theirs > RATIO:
-                behind.append(f"{goal['dtype']} {goal['N']:,} x {goal['C']:,}")
             cells += [f"{name} {theirs:.4g}", f"{mine / theirs:.2f}"]
         rows.append(cells)
     text = tables.table(HEADER, rows, left=3)
@@ -133,10 +167,6 @@ def body(root, ours, peers):
     text += (
         f" without overlapping launches, which is the default, {counts[1][0]} and {counts[1][1]}."
     )
-    if compared:
-        text += f" Of the {compared} shapes measured beside others, ours takes more than {RATIO}"
-        text += " times the fastest at "
-        text += f"{len(behind)}" + (f": {', '.join(behind)}." if behind else ".")
     return text
 
 
@@ -225,30 +255,39 @@ def newest(pattern):
     return sorted(results.latest(pattern=pattern).glob(pattern))
 
 
+def source(files):
+    """The last line of a text."""
+    return "From " + ", ".join(f"`{results.relative(one)}`" for one in files) + "."
+
+
 def wanted(root):
     """{kernels/GOALS.md: its text, README.md: its}."""
     file = results.latest(pattern="goals-ieee.json") / "goals-ieee.json"
-    ours, peers = results.load(file), newest("peers-goals-*.json")
-    files = [file, *peers]
-    text = body(root, ours, pd.concat([results.load(one) for one in peers]) if peers else None)
-    beside_it = [one for one in (file.with_name("goals-fast.json"),) if one.exists()]
+    ours = results.load(file)
+    more = [*newest("peers-goals-*.json"), *newest("points-few-rows-ieee.json")]
+    others = beside([ours, *(results.load(one) for one in more)])
+    text, files = body(root, ours, others), [file]
     for found, say in (
-        (beside_it, lambda rows: flavours_text(ours, rows)),
+        ([one for one in (file.with_name("goals-fast.json"),) if one.exists()],
+         lambda rows: flavours_text(ours, rows)),
         (newest("points-cliffs-ieee.json"), cliffs_text),
         (newest("points-held-out-ieee.json"), held_out_text),
     ):
         for one in found:
             text += "\n\n" + say(results.load(one))
         files += found
-    text += "\n\nFrom " + ", ".join(f"`{results.relative(one)}`" for one in files) + "."
-    short = short_text(root, ours) + f"\n\nFrom `{results.relative(file)}`."
-    return {
-        page: tables.between(page.read_text(encoding="utf-8"), marker, new, page)
-        for page, marker, new in (
-            (root / "kernels" / "GOALS.md", "goals", text),
-            (root / "README.md", "goals-short", short),
-        )
-    }
+    text += "\n\n" + source(files)
+    versus = beside_text(others) + "\n\n" + source([file, *more])
+    short = short_text(root, ours) + "\n\n" + source([file])
+    texts = {}
+    for page, marker, new in (
+        (root / "kernels" / "GOALS.md", "goals", text),
+        (root / "kernels" / "GOALS.md", "beside", versus),
+        (root / "README.md", "goals-short", short),
+    ):
+        old = texts.get(page) or page.read_text(encoding="utf-8")
+        texts[page] = tables.between(old, marker, new, page)
+    return texts
 
 
 def main(argv=None):
