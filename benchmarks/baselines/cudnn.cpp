@@ -1,9 +1,11 @@
 #include "benchmarks/baselines/cudnn.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
 #include "kernels/machine.hpp"
+#include "reference/error.hpp"
 
 #if SOFTMAX_CUDNN
 #include <cudnn.h>
@@ -89,6 +91,15 @@ std::string supports(const Problem& p) {
   return {};
 }
 
+// 16-bit outputs are further off than one rounding leaves them: as if exp and quotient were of that type too. A rounding to
+// fp16 is worth 2^13 of float, one to bf16 2^16.
+Rounding rounding(const Problem& p) {
+  const double unit = p.out_type == DataType::fp16   ? reference::kFp16Output.relative
+                      : p.out_type == DataType::bf16 ? reference::kBf16Output.relative
+                                                     : 0;
+  return {.additions = std::max<std::int64_t>(p.cols - 1, 0) + std::int64_t(2 * unit)};
+}
+
 Machine* machine_of_process = nullptr;
 Machine& the_machine() { return *machine_of_process; }
 
@@ -112,7 +123,8 @@ Cudnn load(Machine& machine) {
                                     .exp = Exp::fast,
                                     .divide = Divide::fast,
                                     .types = {{}, {DataType::fp16, DataType::fp16}, {DataType::bf16, DataType::bf16}},
-                                    .supports = supports});
+                                    .supports = supports,
+                                    .rounding = rounding});
   all.kernel = &kernel;
   return all;
 }
