@@ -5,7 +5,7 @@
 
 From the newest goals-ieee.json, which has cuDNN beside Auto, goals-fast.json beside it, and the
 newest folder's peers-goals-*.json, whose rows of softmax-lab are the Python package's, beside the
-others in one process; and, where there are any, from the newest points-cliffs-ieee.json,
+others in one process; and, where there are any, from the newest points-cliffs-*.json,
 points-held-out-ieee.json and points-few-rows-ieee.json, of auto_points.py's shapes. Exit 2: nothing
 to write from or into.
 """
@@ -14,6 +14,8 @@ import argparse
 import csv
 import re
 import sys
+
+import pandas as pd
 
 import results
 import tables
@@ -86,7 +88,8 @@ def beside(files):
     ahead of least, of all that ran in one process with it, without overlapping launches."""
     found = {}
     for rows in files:
-        rows = rows[rows["error"].isna()]
+        ours = rows["version"].isin(("softmax-lab", "Auto"))
+        rows = rows[rows["error"].isna() & (ours | rows["number"].isna())]  # its kernels are no others
         if "overlap" in rows:  # of a peer nobody says
             rows = rows[~(rows["overlap"] > 0)]
         for key, some in rows.groupby(list(KEYS)):
@@ -267,14 +270,14 @@ def wanted(root):
     more = [*newest("peers-goals-*.json"), *newest("points-few-rows-ieee.json")]
     others = beside([ours, *(results.load(one) for one in more)])
     text, files = body(root, ours, others), [file]
+    fast = file.with_name("goals-fast.json")
     for found, say in (
-        ([one for one in (file.with_name("goals-fast.json"),) if one.exists()],
-         lambda rows: flavours_text(ours, rows)),
-        (newest("points-cliffs-ieee.json"), cliffs_text),
+        ([fast] if fast.exists() else [], lambda rows: flavours_text(ours, rows)),
+        (newest("points-cliffs-*.json"), cliffs_text),
         (newest("points-held-out-ieee.json"), held_out_text),
     ):
-        for one in found:
-            text += "\n\n" + say(results.load(one))
+        if found:
+            text += "\n\n" + say(pd.concat([results.load(one) for one in found]))
         files += found
     text += "\n\n" + source(files)
     versus = beside_text(others) + "\n\n" + source([file, *more])
