@@ -49,6 +49,7 @@ struct Traffic {
 template <class T>
 class List {
  public:
+  consteval List() {}  // of {}: without it nvcc 13.0 makes one element of nothing
   consteval List(std::initializer_list<T> values) {
     for (const T& value : values) values_[count_++] = value;
   }
