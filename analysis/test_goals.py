@@ -46,15 +46,21 @@ def test_a_goal_without_auto_is_refused():
 def test_the_fastest_other_is_named_and_errors_do_not_count():
     key = ("fp32", 1, 128256, "graph")
     peers = rows(
-        version=["softmax-lab", "torch", "triton", "copy"], us=[3.0, 2.0, 4.0, 1.0], overlap=None
+        version=["softmax-lab", "torch", "triton", "copy"], us=[3.0, 2.0, 4.0, 1.0], number=None
     )
     assert goals.beside([peers]) == {key: (3.0, "torch", 2.0)}
     peers.loc[1, "error"] = "wrong"
     assert goals.beside([peers]) == {key: (3.0, "triton", 4.0)}
     # Each is held against ours of its own run; an overlapping launch of ours against nobody.
-    ours = rows(version=["Auto", "Auto", "cudnn"], us=[5.0, 2.0, 6.0], overlap=[0.0, 1.0, None])
+    # And V9 is no other.
+    ours = rows(
+        version=["Auto", "Auto", "cudnn", "V9"],
+        us=[5.0, 2.0, 6.0, 4.0],
+        overlap=[0.0, 1.0, None, 0.0],
+        number=[None, None, None, 9],
+    )
     assert goals.beside([peers, ours]) == {key: (5.0, "cudnn", 6.0)}
-    assert goals.beside([ours.iloc[:2]]) == {}
+    assert goals.beside([ours.drop(2)]) == {}
     text = goals.beside_text(goals.beside([peers, ours.assign(C=1024)]))
     assert "more than 1.02 times another's time at 0." in text
     assert "| 1 x 1,024 | 5 | cudnn 6 | 0.83 |" in text
