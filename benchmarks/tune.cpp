@@ -8,6 +8,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -23,13 +24,13 @@ namespace softmax::bench {
 namespace {
 
 constexpr const char* kUsage =
-    R"(Measures which of V8 to V12, with which plan, is the fastest on this machine for how many rows and columns, and
+    R"(Measures which of V8 to V13, with which plan, is the fastest on this machine for how many rows and columns, and
 writes the table that Auto, and with it softmax::forward, obeys.
 
 usage: tune [flags]
   --out=FILE          where the table goes; default: table.csv
   --device=gpu|cpu    where to run; default: the GPU if there is one. Times of the CPU device are its simulator's
-  --grid=full|small   full: 1 to 256 rows and many, 64 to 8M columns | small: a few, for the CPU device
+  --grid=full|small   full: 1 to 256 rows and many, to 8M columns | small: a few, for the CPU device
   --types=A,B         fp32, bf16, bf16-fp32; default: all. What is left out goes by Auto's own order. Rules are by the
                       size of elements: those of bf16 are fp16's too
 
@@ -190,7 +191,7 @@ class Tuner {
  public:
   explicit Tuner(Machine& machine) : machine_(machine) {
     for (const Kernel* kernel : kernels())
-      if (&kernel->machine() == &machine && kernel->version() >= 8 && kernel->version() <= 12) {
+      if (&kernel->machine() == &machine && kernel->version() >= 8 && kernel->version() <= 13) {
         all_.push_back(kernel);
         by_version_[kernel->version()] = kernel;
       }
@@ -204,10 +205,16 @@ class Tuner {
 
   Pick pick(const Cell& cell, const std::optional<Pick>& neighbour) {
     const Mode mode = cell.rows > 0 ? Mode::graph : Mode::cold;
-    End high(machine_, by_version_, cell.high(), mode), low(machine_, by_version_, cell.low(), mode);
+    End high(machine_, by_version_, cell.high(), mode);
+    std::optional<End> low;
+    if (cell.low() != cell.high()) low.emplace(machine_, by_version_, cell.low(), mode);
+    std::vector<End*> ends = {&high};
+    if (low) ends.push_back(&*low);
     // Few rows are for both kinds of launch.
-    std::vector<std::pair<End*, bool>> ways = {{&high, false}, {&low, false}};
-    if (mode == Mode::graph && !machine_.simulated()) ways.insert(ways.end(), {{&high, true}, {&low, true}});
+    std::vector<std::pair<End*, bool>> ways;
+    for (const bool overlap : {false, true})
+      if (!overlap || (mode == Mode::graph && !machine_.simulated()))
+        for (End* end : ends) ways.emplace_back(end, overlap);
 
     std::vector<Timed> left;
     for (const Pick& pick : candidates(cell, all_, multiprocessors_))
@@ -217,10 +224,11 @@ class Tuner {
         note("left out: " + to_string(pick) + " at " + to_string(cell) + ": " + why);
     // What is far behind at one end cannot win, whatever it does at the other.
     left = within(ranked(std::move(left)), kCoarse);
-    for (Timed& one : left) one.seconds.push_back(low.coarse_time(one.pick));
+    if (low)
+      for (Timed& one : left) one.seconds.push_back(low->coarse_time(one.pick));
     left = within(ranked(std::move(left)), kNear);
     for (const Timed& one : left)
-      for (End* end : {&high, &low}) end->verify(one.pick);
+      for (End* end : ends) end->verify(one.pick);
 
     for (Timed& one : left) {
       one.seconds.clear();

@@ -18,11 +18,17 @@ constexpr std::int64_t kMost = std::int64_t{1}
 constexpr std::int64_t kOnOne = 256 << 10;  // bytes: a longer row leaves a multiprocessor room for nothing else
 constexpr int kAnyRow = 12;                 // the kernel that takes rows of every length
 
-// To 2^20 by half octaves, and 2^21.
+// To 2^20 by half octaves, and on to 2^22. Up to 2^13 with a cell of its own for each, since rows of whole vectors have kernels
+// of their own: what wins there need not win at a column less.
 std::vector<std::int64_t> columns() {
+  constexpr std::int64_t kAlone = 1 << 13;
   std::vector<std::int64_t> all;
-  for (std::int64_t c = 64; c < 1 << 20; c *= 2) all.insert(all.end(), {c, c + c / 2});
-  all.insert(all.end(), {1 << 20, 1 << 21});
+  for (std::int64_t c = 8; c < 1 << 20; c *= 2)
+    for (const std::int64_t each : {c, c + c / 2}) {
+      if (each <= kAlone) all.push_back(each - 1);
+      all.push_back(each);
+    }
+  all.insert(all.end(), {1 << 20, 1 << 21, 1 << 22});
   return all;
 }
 
@@ -81,7 +87,7 @@ std::vector<Cell> grid(Types types, bool small) {
     }
     if (longest && !small) cells.push_back({types, rows, below, kLongest, many_bytes});
   };
-  for (const std::int64_t rows : few) add(rows, kFewFrom, rows <= 8);
+  for (const std::int64_t rows : few) add(rows, kFewFrom - 1, rows <= 16);
   add(0, 0, true);
   return cells;
 }
@@ -96,7 +102,7 @@ std::vector<Pick> candidates(const Cell& cell, std::span<const Kernel* const> ke
   const bool is_long = 16 * vectors(cell) > kOnOne;
   for (const Kernel* kernel : kernels) {
     const int version = kernel->version();
-    if (version < 8 || version > 12 || (version >= 10 && cell.cols < kSharedFrom)) continue;
+    if (version < 8 || version > 13 || (version >= 10 && version <= 12 && cell.cols < kSharedFrom)) continue;
     std::vector<Pick> of_kernel;
     const auto does = [&](const Plan& plan, const Shape& end) { return kernel->plan(problem_of(end, {0, plan})); };
     const auto consider = [&](const Plan& plan) {
@@ -110,9 +116,12 @@ std::vector<Pick> candidates(const Cell& cell, std::span<const Kernel* const> ke
       if (own && does({}, high) == does(plan, high) && does({}, low) == does(plan, low)) return;
       of_kernel.push_back({version, plan});
     };
-    consider({});
+    // The plan that V9 to V11 have by themselves may be another one inside of the cell than at its ends: they state theirs.
+    const bool states = version >= 9 && version <= 11;
+    if (!states) consider({});
     for (Plan plan : kernel->traits().plans)
       for (const int blocks : shares(version)) plan.blocks = blocks, consider(plan);
+    if (of_kernel.empty()) consider({});
     const auto holds = [&](const Plan& plan) { return version != kAnyRow && does(plan, high).shared == 0; };
     for (const Pick& pick : of_kernel)
       if (std::ranges::none_of(of_kernel, [&, &p = pick.plan](const Pick& other) {

@@ -22,7 +22,7 @@ struct Cell {
   std::int64_t many_bytes = 0;
 
   Shape high() const { return at(cols); }
-  Shape low() const { return at(below + 8); }  // whole vectors of 16 bits
+  Shape low() const { return at(below + 1); }  // where rows are no whole vectors, if the cell has such
   Shape at(std::int64_t cols) const;
 };
 std::string to_string(const Cell&);  // "fp32 8 x 1,048,576", "fp32 many (131,072) x 1,024"
@@ -37,7 +37,7 @@ struct Pick {
 };
 std::string to_string(const Pick&);  // "V11 256x8 c64", "V8"
 
-// What could be the fastest of these kernels, V8 to V12 of one machine, and takes both ends of the cell: the plan that
+// What could be the fastest of these kernels, V8 to V13 of one machine, and takes both ends of the cell: the plan that
 // a kernel has by itself, which is no plan here, and all others. Left out: blocks most of whose threads would have
 // nothing, and plans with registers to spare where the same with fewer holds the row.
 std::vector<Pick> candidates(const Cell&, std::span<const Kernel* const>, int multiprocessors);

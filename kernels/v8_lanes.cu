@@ -19,10 +19,14 @@ constexpr int kBlock = Vectors == 1  ? 256
 int block_of(int vectors) { return vectors == 1 ? kBlock<1> : vectors < 8 ? kBlock<2> : kBlock<8>; }
 
 // Regular: rows begin at vectors, in and out, and have whole ones. Then registers are few enough for all the warps that a
-// multiprocessor can have.
+// multiprocessor can have, or three quarters where few lanes have two vectors each.
+template <int Lanes, int Vectors, bool Regular>
+constexpr int kResident = !Regular                     ? 1
+                          : Vectors == 1               ? 2048 / kBlock<1>
+                          : Vectors == 2 && Lanes < 32 ? 1536 / kBlock<2>
+                                                       : 1;
 template <class In, class Out, int Lanes, int Vectors, bool Regular>
-__global__ void __launch_bounds__(kBlock<Vectors>, Regular&& Vectors == 1 ? 2048 / kBlock<Vectors> : 1)
-    softmax_v8(Args a) {
+__global__ void __launch_bounds__(kBlock<Vectors>, kResident<Lanes, Vectors, Regular>) softmax_v8(Args a) {
   constexpr int kRows = kBlock<Vectors> / Lanes;
   using Part = Slice<In, Out, Lanes, Vectors>;
   begin(a);
@@ -45,7 +49,13 @@ __global__ void __launch_bounds__(kBlock<Vectors>, Regular&& Vectors == 1 ? 2048
     part.store(y, all, scale);
 }
 
-#define INSTANCES(X) X(1, 1) X(2, 1) X(4, 1) X(8, 1) X(16, 1) X(32, 1) X(32, 2) X(32, 4) X(32, 8) X(32, 16)
+// The last seven, of fewer steps between lanes and more vectors for each, are taken where `tune` found them faster.
+#define INSTANCES(X) \
+  X(1, 1)            \
+  X(2, 1)            \
+  X(4, 1)            \
+  X(8, 1)            \
+  X(16, 1) X(32, 1) X(32, 2) X(32, 4) X(32, 8) X(32, 16) X(2, 2) X(4, 2) X(8, 2) X(16, 2) X(4, 4) X(8, 4) X(16, 4)
 #define PLAN(lanes, vectors) Plan{lanes, vectors},
 #define REGULAR(lanes, vectors) softmax_v8<In, Out, lanes, vectors, true>,
 #define ANY(lanes, vectors) softmax_v8<In, Out, lanes, vectors, false>,
@@ -58,12 +68,15 @@ struct Of {  // first all that are regular
   }
 };
 
-// The first that holds the row, or what was asked for if that does.
+constexpr int kChosen = 10;  // the first so many
+
+// The first of those that holds the row, or what was asked for if that does.
 int index(const Problem& p) {
   const long need = p.cols / vector_elements(p.types());
   for (int i = 0; i < kPlans.size(); ++i) {
     const Plan& have = kPlans[i];
-    const bool asked = p.plan.threads == 0 || (p.plan.threads == have.threads && p.plan.vectors == have.vectors);
+    const bool asked =
+        p.plan.threads == 0 ? i < kChosen : p.plan.threads == have.threads && p.plan.vectors == have.vectors;
     if (asked && have.threads * have.vectors >= need && p.plan.shared == 0 && p.plan.blocks <= 1) return i;
   }
   return -1;

@@ -157,9 +157,11 @@ class Slice {
     for (int v = 0; v < Vectors; ++v) {
       keep(vector_[v]);
       if constexpr (kKeep) {
-        unpack(vector_[v], kept_);
+        unpack(vector_[v], kept_[v]);
+        float of_vector = Vectors == 1 ? sum : 0;
 #pragma unroll
-        for (int i = 0; i < kN; ++i) sum += kept_[i] = shifted_exp(kept_[i], max, scale);
+        for (int i = 0; i < kN; ++i) of_vector += kept_[v][i] = shifted_exp(kept_[v][i], max, scale);
+        sum = Vectors == 1 ? of_vector : sum + of_vector;
       } else {
         sum += vector_sum(vector_[v], max, scale);
       }
@@ -200,8 +202,7 @@ class Slice {
     const float max = anchor(all.max), factor = 1.0f / all.sum;
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
-      keep(vector_[v]);
-      const Words words = output(vector_[v], max, factor, scale);
+      const Words words = output(v, max, factor, scale);
       if (left() > v * Threads) collective::store<Out, kN>(row + (v * Threads + thread_) * kN, words.word);
     }
   }
@@ -220,8 +221,7 @@ class Slice {
       to += thread_ * kN;
 #pragma unroll
       for (int v = 0; v < Vectors; ++v) {
-        keep(vector_[v]);
-        const Words words = output(vector_[v], max, factor, scale);
+        const Words words = output(v, max, factor, scale);
         if (left() > v * Threads) collective::store<Out, kN>(to + v * Threads * kN, words.word);
       }
       to += kTile * kN;
@@ -231,8 +231,7 @@ class Slice {
     } else {
 #pragma unroll
       for (int v = 0; v < Vectors; ++v) {
-        keep(vector_[v]);
-        put(to, v * Threads, output(vector_[v], max, factor, scale), astray);
+        put(to, v * Threads, output(v, max, factor, scale), astray);
       }
       for (int s = 0; s < shared_ && (Vectors + s) * Threads < count_; ++s)
         put(to, (Vectors + s) * Threads,
@@ -331,12 +330,24 @@ class Slice {
     }
     return all;
   }
-  __device__ __forceinline__ Words output(const Vector& v, float max, float factor, float scale) const {
+  __device__ __forceinline__ static Words output(const Vector& v, float max, float factor, float scale) {
     float y[kN];
-    if constexpr (!kKeep) unpack(v, y);
+    unpack(v, y);
 #pragma unroll
-    for (int i = 0; i < kN; ++i) y[i] = (kKeep ? kept_[i] : shifted_exp(y[i], max, scale)) * factor;
+    for (int i = 0; i < kN; ++i) y[i] = shifted_exp(y[i], max, scale) * factor;
     return pack<Out, kN>(y);
+  }
+  // Of the thread's v-th in registers.
+  __device__ __forceinline__ Words output(int v, float max, float factor, float scale) {
+    if constexpr (kKeep) {
+      float y[kN];
+#pragma unroll
+      for (int i = 0; i < kN; ++i) y[i] = kept_[v][i] * factor;
+      return pack<Out, kN>(y);
+    } else {
+      keep(vector_[v]);
+      return output(vector_[v], max, factor, scale);
+    }
   }
 
   // Writes the vectors from `first` on, one a thread, where the output is not aligned as the input is: each lane makes an
@@ -380,9 +391,9 @@ class Slice {
   long cols_ = 0, first_ = 0;
   int count_ = 0, head_ = 0, tail_ = 0;
   bool ends_ = false;
-  // One vector's exps of `sum` wait in registers.
-  static constexpr bool kKeep = Threads <= 32 && Vectors == 1;
-  float kept_[kKeep ? kN : 1];
+  // The exps of `sum` wait in registers: of one vector, or where few lanes have more.
+  static constexpr bool kKeep = Vectors == 1 ? Threads <= 32 : Threads < 32;
+  float kept_[kKeep ? Vectors : 1][kN];
   Vector vector_[Vectors];
   float end_[kEnds];
 };

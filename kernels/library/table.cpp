@@ -56,7 +56,7 @@ Rule parse_rule(std::string_view line) {
   rule.out_bytes = fields[1][0] - '0';
   rule.rows = number(fields[2], kAny, 1, kAny);
   rule.cols = number(fields[3], kAny, 1, kAny);
-  rule.version = int(number(fields[4], -1, 8, 12));  // Auto's
+  rule.version = int(number(fields[4], -1, 8, 13));  // Auto's
   rule.plan = {int(number(fields[5], 0, 1, 1024)), int(number(fields[6], 0, 1, 1024)), 0,
                int(number(fields[7], 0, 1, 1 << 20))};
   return rule;
