@@ -249,9 +249,9 @@ RC_GTEST_PROP(Library, what_a_thread_remembers_changes_nothing, ()) {
 }
 
 TEST(Library, another_table_is_noticed) {
-  EXPECT_NE(picked(dense(4, 100), kCpu), "V9 128x2");
-  const Ruled ruled("4,4,,,9,128,2,\n");
-  EXPECT_EQ(picked(dense(4, 100), kCpu), "V9 128x2");
+  EXPECT_NE(picked(dense(4, 100), kCpu), "V9 512x4");
+  const Ruled ruled("4,4,,,9,512,4,\n");
+  EXPECT_EQ(picked(dense(4, 100), kCpu), "V9 512x4");
 }
 
 TEST(Library, a_rule_that_nobody_can_follow_passes_to_the_next) {
@@ -377,6 +377,8 @@ TEST(Library, a_call_allocates_nothing) {
 }
 
 TEST(Library, threads_may_call_at_the_same_time) {
+  // A thread of a block is a fiber, and a process has no stacks for two grids of a whole card.
+  const Ruled ruled("4,4,,2000,8,,,\n4,4,,5000,9,,,\n4,4,,10000,12,,,\n4,4,,,11,128,8,16\n");
   const std::vector<std::int64_t> widths = {100, 3000, 9000, 140000};
   std::vector<std::vector<float>> alone, together(widths.size());
   for (const std::int64_t cols : widths) {
@@ -421,7 +423,7 @@ TEST(LibraryTable, refuses_what_is_no_rule_and_names_the_line) {
                            "4,4,99999999999999999999,,8,,,",
                            "4;4",
                            "4,4,,,7,,,",
-                           "4,4,,,13,,,",
+                           "4,4,,,14,,,",
                            " ",
                            "in_bytes,out_bytes,rows,cols,version,threads,vectors,blocks"}) {
     const std::string text = "# a comment\n" + kHead + "4,4,,,9,,,\n\n" + line + "\n4,4,,,10,,,\n";

@@ -313,7 +313,8 @@ constexpr Replay kReplays[] = {
      "vectors, bulk copies or one tensor's alignment where a view begins elsewhere", every_shift,
      "Examples.every_width"},
     {"flashinfer-ai/flashinfer#634 flashinfer-ai/flashinfer#636", "numbers of warps that are no multiple of four",
-     every_size<3584>, "Examples.every_plan_is_full"},
+     every_size<3584>, "Examples.every_plan_is_full",
+     [](const Kernel& k) { return k.version() != 13; }},  // whose rows are shorter
     {"microsoft/onnxruntime#17943", "reads past a row whose width lies between two that there are templates for",
      every_size<320>, "law:stays_inside"},
     {"tenstorrent/tt-metal#53208", "writes as many rows as fill whole tiles", every_row_count, "law:stays_inside"},
