@@ -119,9 +119,18 @@ class Fit {
           break;
         }
     std::sort(rows_.begin(), rows_.end());
+    gaps_ = std::ranges::any_of(cols_, [&](std::int64_t c) {
+      return this->takes({.rows = 2,
+                          .cols = c,
+                          .in_padding = 1,
+                          .out_padding = 1,
+                          .block = kernel.traits().blocks[0],
+                          .types = kernel.traits().types[0]});
+    });
   }
 
   Case operator()(Case c) const {
+    if (!gaps_) c.in_padding = c.out_padding = 0;
     if (c.in_place) {
       c.types.out = c.types.in;
       c.out_padding = c.in_padding;
@@ -176,6 +185,7 @@ class Fit {
   }
   const Kernel& kernel_;
   std::vector<std::int64_t> cols_, rows_;
+  bool gaps_ = true;  // between rows
 };
 
 }  // namespace
