@@ -49,17 +49,14 @@ __global__ void __launch_bounds__(kBlock<Vectors>, kResident<Lanes, Vectors, Reg
     part.store(y, all, scale);
 }
 
-// The last seven, of fewer steps between lanes and more vectors for each, are taken where `tune` found them faster.
-#define INSTANCES(X) \
-  X(1, 1)            \
-  X(2, 1)            \
-  X(4, 1)            \
-  X(8, 1)            \
-  X(16, 1) X(32, 1) X(32, 2) X(32, 4) X(32, 8) X(32, 16) X(2, 2) X(4, 2) X(8, 2) X(16, 2) X(4, 4) X(8, 4) X(16, 4)
+#define CHOSEN(X) X(1, 1) X(2, 1) X(4, 1) X(8, 1) X(16, 1) X(32, 1) X(32, 2) X(32, 4) X(32, 8) X(32, 16)
+// Of fewer steps between lanes and more vectors for each: taken where `tune` found them faster.
+#define ASKED(X) X(2, 2) X(4, 2) X(8, 2) X(16, 2) X(4, 4) X(8, 4) X(16, 4)
+#define INSTANCES(X) CHOSEN(X) ASKED(X)
 #define PLAN(lanes, vectors) Plan{lanes, vectors},
 #define REGULAR(lanes, vectors) softmax_v8<In, Out, lanes, vectors, true>,
 #define ANY(lanes, vectors) softmax_v8<In, Out, lanes, vectors, false>,
-constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
+constexpr List<Plan> kChosen = {CHOSEN(PLAN)}, kPlans = {INSTANCES(PLAN)};
 template <class In, class Out>
 struct Of {  // first all that are regular
   static Instance at(int i) {
@@ -68,15 +65,13 @@ struct Of {  // first all that are regular
   }
 };
 
-constexpr int kChosen = 10;  // the first so many
-
-// The first of those that holds the row, or what was asked for if that does.
+// The first to be chosen that holds the row, or what was asked for if that does.
 int index(const Problem& p) {
   const long need = p.cols / vector_elements(p.types());
   for (int i = 0; i < kPlans.size(); ++i) {
     const Plan& have = kPlans[i];
     const bool asked =
-        p.plan.threads == 0 ? i < kChosen : p.plan.threads == have.threads && p.plan.vectors == have.vectors;
+        p.plan.threads == 0 ? i < kChosen.size() : p.plan.threads == have.threads && p.plan.vectors == have.vectors;
     if (asked && have.threads * have.vectors >= need && p.plan.shared == 0 && p.plan.blocks <= 1) return i;
   }
   return -1;

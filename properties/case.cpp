@@ -103,7 +103,7 @@ rc::Gen<float> temperatures(bool wanted) {
 // then the nearest smaller width that it takes, then such a number of rows.
 class Fit {
  public:
-  explicit Fit(const Kernel& kernel) : kernel_(kernel) {
+  explicit Fit(const Kernel& kernel) : kernel_(kernel), gaps_(takes_gaps(kernel)) {
     const auto takes = [&](std::int64_t rows, std::int64_t cols) {
       return this->takes(
           {.rows = rows, .cols = cols, .block = kernel.traits().blocks[0], .types = kernel.traits().types[0]});
@@ -119,14 +119,6 @@ class Fit {
           break;
         }
     std::sort(rows_.begin(), rows_.end());
-    gaps_ = std::ranges::any_of(cols_, [&](std::int64_t c) {
-      return this->takes({.rows = 2,
-                          .cols = c,
-                          .in_padding = 1,
-                          .out_padding = 1,
-                          .block = kernel.traits().blocks[0],
-                          .types = kernel.traits().types[0]});
-    });
   }
 
   Case operator()(Case c) const {
@@ -184,8 +176,8 @@ class Fit {
     return above == sorted.begin() ? *above : *(above - 1);
   }
   const Kernel& kernel_;
+  const bool gaps_;
   std::vector<std::int64_t> cols_, rows_;
-  bool gaps_ = true;  // between rows
 };
 
 }  // namespace
@@ -241,6 +233,18 @@ Problem problem_of(const Case& c) {
           .plan = c.plan,
           .temperature = c.temperature,
           .max_blocks = c.max_blocks};
+}
+
+bool takes_gaps(const Kernel& kernel) {
+  return std::ranges::any_of(column_list(), [&](std::int64_t cols) {
+    const Case c{.rows = 2,
+                 .cols = cols,
+                 .in_padding = 1,
+                 .out_padding = 1,
+                 .block = kernel.traits().blocks[0],
+                 .types = kernel.traits().types[0]};
+    return kernel.unsupported(problem_of(c)).empty();
+  });
 }
 
 std::int64_t threads_of(const Kernel& kernel, const Case& c) {

@@ -65,6 +65,9 @@ Problem problem_of(const Case&);
 // The threads that share the rows of a case, over all rows: what the CPU device takes its time for. 0 without a plan.
 std::int64_t threads_of(const Kernel&, const Case&);
 
+// Whether it takes rows with something between them. V13 takes none.
+bool takes_gaps(const Kernel&);
+
 // What row r is divided by; 1 where the case has no temperature.
 float temperature_of(const Case&, std::int64_t r);
 

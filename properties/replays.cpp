@@ -43,8 +43,7 @@ std::string every_shift(const Kernel& k) {
       std::vector<Case> cases = t.way(2, cols);
       for (Case& c : cases) {
         c.in_shift = aligned(shift, c.types.in), c.out_shift = aligned(3 * shift % 8, c.types.out);
-        c.in_padding = 1 + shift % 3, c.out_padding = 5;
-        if (!k.unsupported(problem_of(c)).empty()) c.in_padding = c.out_padding = 0;
+        if (takes_gaps(k)) c.in_padding = 1 + shift % 3, c.out_padding = 5;
       }
       t.right(cases, some);
     }
@@ -238,8 +237,8 @@ std::string low_temperatures(const Kernel& k) {
 std::string nothing_to_do(const Kernel& k) {
   Trial t(k);
   for (const auto& [rows, cols] : {std::pair{0, 5}, {5, 0}, {0, 0}, {1 << 20, 0}}) {
-    Case c{.rows = rows, .cols = cols, .in_padding = 1, .out_padding = 3, .block = k.traits().blocks[0]};
-    if (!k.unsupported(problem_of(c)).empty()) c.in_padding = c.out_padding = 0;
+    Case c{.rows = rows, .cols = cols, .block = k.traits().blocks[0]};
+    if (takes_gaps(k)) c.in_padding = 1, c.out_padding = 3;
     t.judge(c, [&] { return run(k, c, {}).trespass; });
     t.uniform(t.way(2, 5), 1);
   }
