@@ -57,7 +57,13 @@ bool wanted(const Kernel& kernel, int block, const Point& point) {
   return point.blocks.empty() || has(block) || std::ranges::none_of(kernel.traits().blocks, has);
 }
 
-std::string text(Shape shape) { return std::to_string(shape.rows) + " x " + std::to_string(shape.cols); }
+// What Kernel::launch would say of the pointers.
+std::string misaligned(const Kernel& kernel, Shape shape) {
+  for (const auto& [what, m] : {std::pair{"input", shape.in()}, {"output", shape.out()}})
+    if (const int alignment = kernel.traits().alignment; m.begin(0) % std::size_t(alignment) != 0)
+      return std::string(what) + " must begin at a multiple of " + std::to_string(alignment) + " bytes";
+  return {};
+}
 
 }  // namespace
 
@@ -173,6 +179,11 @@ void Case::hand_over(benchmark::State& st, const Measured& m) {
   put(st, "us/token", m.work.median * 1e6 / double(shape_.rows));
   put(st, "N", double(shape_.rows));
   put(st, "C", double(shape_.cols));
+  if (shape_.dense()) return;
+  put(st, "in_at", double(shape_.at.in));
+  put(st, "out_at", double(shape_.at.out));
+  put(st, "in_gap", double(shape_.gap.in));
+  put(st, "out_gap", double(shape_.gap.out));
 }
 
 std::string Case::on_file() const { return shape_.file ? " @ " + session_.input().file_name : ""; }
@@ -257,9 +268,11 @@ void CopyCase::measure(benchmark::State& st, Workspace& ws) {
 }
 
 std::string case_name(const Session& session, std::string_view version, Mode mode, std::string_view operation,
-                      Types types) {
-  return std::string(operation) + "/" + std::string(version) + "/" + softmax::name(types) + "/" +
-         std::string(session.machine().math()) + "/" + std::string(session.mode(mode));
+                      const Shape& shape) {
+  std::string name = std::string(operation) + "/" + std::string(version) + "/" + softmax::name(shape.types()) + "/" +
+                     std::string(session.machine().math()) + "/" + std::string(session.mode(mode));
+  for (const std::string& part : shape.layout()) name += "/" + part;
+  return name;
 }
 
 Registered register_cases(Session& session, const std::vector<Point>& points, std::span<const Kernel* const> kernels) {
@@ -284,7 +297,7 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
     }
     if (!machine.simulated() && machine.copies() > 0)
       add(all, std::make_unique<CopyCase>(session, shape, point.mode, session.sets(point)),
-          case_name(session, "copy", point.mode, "softmax", shape.types()), {"N", "C"}, {shape.rows, shape.cols});
+          case_name(session, "copy", point.mode, "softmax", shape), {"N", "C"}, {shape.rows, shape.cols});
     for (const Kernel* kernel : kernels) {
       if (&kernel->machine() != &machine) continue;
       const bool plans = kernel->traits().plan != nullptr;
@@ -295,6 +308,7 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
         const How how(block, point.plan, point.overlap);
         const Problem problem = problem_of(shape, how);
         why = kernel->unsupported(problem);
+        if (why.empty()) why = misaligned(*kernel, shape);
         if (why.empty() && plans && kernel->plan(problem).threads == 0) why = "it has no such plan";
         if (why.empty()) why = too_slow(*kernel, point);
         if (!why.empty()) {
@@ -319,12 +333,12 @@ Registered register_cases(Session& session, const std::vector<Point>& points, st
           values.push_back(value);
         }
         add(all, std::make_unique<KernelCase>(session, *kernel, point, how),
-            case_name(session, kernel->label(), point.mode, "softmax", shape.types()), names, values);
+            case_name(session, kernel->label(), point.mode, "softmax", shape), names, values);
       }
     }
   }
   for (const auto& [what, why, shapes] : missing)
-    all.left_out.push_back(what + text(shapes[0]) +
+    all.left_out.push_back(what + to_string(shapes[0]) +
                            (shapes.size() > 1 ? " and " + std::to_string(shapes.size() - 1) + " more" : "") + ": " +
                            why);
   return all;

@@ -94,10 +94,10 @@ class CopyCase final : public Case {
 // Of a case that was not measured because the run was interrupted: its row is no result.
 inline constexpr const char* kInterrupted = "interrupted";
 
-// "softmax/V6/fp32/ieee/cold": operation, version (or "copy"), data type, math, mode. Google Benchmark adds the
-// arguments.
+// "softmax/V6/fp32/ieee/cold": operation, version (or "copy"), data type, math, mode, and of rows that are not dense
+// "/at:1.2/gap:3.0", elements of input and output. Google Benchmark adds the arguments, which are whole numbers.
 std::string case_name(const Session&, std::string_view version, Mode, std::string_view operation = "softmax",
-                      Types = {});
+                      const Shape& = {});
 
 struct Registered {
   std::vector<std::unique_ptr<Line>> cases;  // must outlive the run

@@ -117,6 +117,8 @@ data = json.load(open(sys.argv[1]))
 assert data["context"]["suite"] == "sweep" and data["context"]["sweep"] == "C=8:32:x2,N=3,block=64"
 assert [(row["N"], row["C"], row["block"]) for row in data["benchmarks"]] == [(3, 8, 64), (3, 16, 64), (3, 32, 64)]
 PY
+check 'layouts' 0 --device=cpu --sweep='C=33,N=3,at=0.1,gap=0|2' --benchmark_filter=/V8/
+in_out '^3 x 33 at 0.1 gap 2.2 fp32'
 check 'sweep of a file' 0 --device=cpu --benchmark_filter=/V6/ --input="$tmp/rows.npy" --sweep=block=64 --benchmark_format=json
 in_out '"input": "rows.npy"'
 check 'too many' 2 --device=cpu --sweep=N=1:2,C=1:1000 --benchmark_filter=/V6/

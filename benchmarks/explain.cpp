@@ -125,8 +125,7 @@ std::string explain_kernel(const std::vector<const Trace*>& traces) {
     if (i != chosen) append(all[i].lines == all[chosen].lines ? alike : different, traces[i]->how.block);
 
   const Trace& t = *traces[chosen];
-  std::string out = "\n" + t.kernel->label() + " at " + std::to_string(t.shape.rows) + " x " +
-                    std::to_string(t.shape.cols) + ", block " + std::to_string(t.how.block);
+  std::string out = "\n" + t.kernel->label() + " at " + to_string(t.shape) + ", block " + std::to_string(t.how.block);
   if (!alike.empty()) out += "; the same at block " + alike;
   if (!different.empty())
     out += "; block " + different + " differ, see --benchmark_filter=/" + t.kernel->label() +

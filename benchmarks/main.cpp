@@ -243,8 +243,8 @@ int run_program(const std::string& path, std::vector<std::string> arguments) {
   for (const std::string& line : registered.left_out) note("left out: " + line);
   for (const Point& point : wanted.points)
     if (machine.simulated() && rows_to_trace(point.shape) < point.shape.rows)
-      note(std::to_string(point.shape.rows) + " x " + std::to_string(point.shape.cols) + ": counts are of the first " +
-           std::to_string(rows_to_trace(point.shape)) + " rows");
+      note(to_string(point.shape) + ": counts are of the first " + std::to_string(rows_to_trace(point.shape)) +
+           " rows");
   const auto matches = name_filter(benchmark::GetBenchmarkFilter());
   const auto count = std::ranges::count_if(registered.cases, [&](const auto& c) { return matches(c->name); });
   if (count == 0) {

@@ -45,9 +45,9 @@ usage: bench [flags]
                       shapes: five widths | atlas: 1 GiB at 16 widths | few-rows: in graphs | goals: of plans | studies
   --sweep=AXES        axes N, C, MiB (of input, in place of N), block, mode (cold|hot|graph|graph-hot), overlap (0|1),
                       dtype (fp32|fp16|bf16|fp16-fp32|bf16-fp32), plan (threads.vectors.shared.blocks),
-                      flush (memset|read|none, before each cold one); values a|b, ranges a:b, a:b:+step, a:b:xfactor,
-                      suffixes K and M. What is not named is as in ladder: --sweep "C=1K:64K:x2,block=32|128,mode=hot"
-  --points=FILE.csv   the shapes of its lines dtype,N,C,mode; --input=FILE.npy: its rows, 2-D, C order, float32
+                      flush (memset|read|none), at, gap (elements ahead of the first row, between rows: 3, or IN.OUT);
+                      values a|b, a:b, a:b:+step, a:b:xfactor, K, M; else as in ladder: "C=1K:64K:x2,block=32,mode=hot"
+  --points=FILE.csv   its lines dtype,N,C,mode, at and gap if named; --input=FILE.npy: its rows, 2-D, C order, float32
   --explain           on the CPU device: what each source line asks of memory, and which line to fix
   --metrics           on a GPU: hardware counters too, where the driver lets us; the CPU device counts anyway
   --profile           on a GPU one launch a case, untimed: ncu --profile-from-start off, nsys profile -c cudaProfilerApi

@@ -133,6 +133,8 @@ void TableReporter::heading(const Run& run) {
   auto parts = split(run.run_name.function_name, '/');  // softmax/V6/fp32/ieee/cold
   parts.resize(std::max<std::size_t>(parts.size(), 5));
   std::string now = is_study(run) ? parts[0] + ", " : argument(run, "N") + " x " + argument(run, "C") + " ";
+  for (auto layout = parts.begin() + 5; layout != parts.end(); ++layout)  // at:1.2
+    now += layout->substr(0, layout->find(':')) + " " + layout->substr(layout->find(':') + 1) + " ";
   now += parts[2] + ", " + parts[3] + ", " + parts[4] + ", " + machine_ + file_of(run.report_label);
   if (now == heading_) return;
   char titles[160];

@@ -80,7 +80,9 @@ Measured Session::time_copy(Workspace& ws, Mode mode, std::int64_t at_least) {
 }
 
 std::string Session::differing_set(const Workspace& ws) {
-  const auto in = std::size_t(ws.shape().in_bytes()), out = std::size_t(ws.shape().out_bytes());
+  const std::int64_t last = ws.shape().rows - 1;
+  const std::size_t in = std::max(ws.room(), ws.shape().in().end(last)),
+                    out = std::max(ws.room(), ws.shape().out().end(last));
   for (int set = 1; set < ws.sets(); ++set)
     if (!ws.machine().equal(ws.out(0), ws.out(set), out) || !ws.machine().equal(ws.in(0), ws.in(set), in))
       return "set " + std::to_string(set) + " of " + std::to_string(ws.sets()) + " differs from set 0";
@@ -104,7 +106,7 @@ int Session::best_copy(Workspace& ws, Mode mode) {
     for (int set = 0; set < ws.sets(); ++set) copy(set);
     machine_.synchronize();
     for (int set = 0; set < ws.sets(); ++set)
-      if (!machine_.equal(ws.in(set), ws.out(set), std::size_t(ws.shape().bytes() / 2)))
+      if (!ws.copied(set))
         throw std::runtime_error("INCORRECT: way " + std::to_string(way) + " to copy does not copy all bytes");
     const Timing timing{.mode = mode, .flush = flush, .sets = ws.sets()};
     const double seconds = measure(machine_, copy, nullptr, timing, brief).work.median;

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "benchmarks/options.hpp"
 
@@ -47,12 +49,38 @@ std::vector<Point> few_rows() {
 
 }  // namespace
 
+std::optional<InOut> in_out(const std::string& text, std::int64_t most) {
+  InOut both;
+  const char* const end = text.data() + text.size();
+  auto read = std::from_chars(text.data(), end, both.in);
+  both.out = both.in;
+  if (read.ec == std::errc() && *read.ptr == '.') read = std::from_chars(read.ptr + 1, end, both.out);
+  const auto [least, largest] = std::minmax({both.in, both.out});
+  if (read.ec != std::errc() || read.ptr != end || least < 0 || largest > most) return {};
+  return both;
+}
+
+std::vector<std::string> Shape::layout() const {
+  std::vector<std::string> parts;
+  for (const auto& [name, both] : {std::pair{"at", at}, {"gap", gap}})
+    if (both != InOut()) parts.push_back(name + (":" + std::to_string(both.in) + "." + std::to_string(both.out)));
+  return parts;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = std::to_string(shape.rows) + " x " + std::to_string(shape.cols);
+  for (const std::string& part : shape.layout()) text += " " + part;
+  std::ranges::replace(text, ':', ' ');
+  return text;
+}
+
 std::vector<Point> read_points(const std::string& path) {
   constexpr std::string_view kModes[] = {"cold", "hot", "graph", "graph-hot"};  // in the order of Mode
   constexpr std::size_t kMost = 1 << 20;  // bytes: more points than anybody waits for; /dev/zero has no end
   std::ifstream in(path);
   std::vector<Point> all;
   std::string line;
+  std::vector<std::string> columns;
   const auto refuse = [&](int number, const std::string& why) {
     throw UsageError(path + ", line " + std::to_string(number) + ": " + why);
   };
@@ -65,11 +93,15 @@ std::vector<Point> read_points(const std::string& path) {
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.ends_with('\r')) line.pop_back();
     if (number == 1 && !(line + ",").starts_with("dtype,N,C,mode,"))
-      refuse(1, "wants dtype,N,C,mode, and what follows is free");
-    if (number == 1 || line.empty()) continue;
-    std::istringstream cells(line);
-    std::string type, size[2], mode;
-    for (std::string* cell : {&type, &size[0], &size[1], &mode}) std::getline(cells, *cell, ',');
+      refuse(1, "wants dtype,N,C,mode; at and gap may follow, and other columns are free");
+    if (line.empty()) continue;
+    std::vector<std::string> cells;
+    std::istringstream in_line(line);
+    for (std::string cell; std::getline(in_line, cell, ',');) cells.push_back(cell);
+    if (number == 1) columns = cells;
+    if (number == 1) continue;
+    cells.resize(std::max(cells.size(), columns.size()));
+    const std::string &type = cells[0], *const size = &cells[1], &mode = cells[3];
     const auto types = std::ranges::find(kTypes, type, [](Types t) { return softmax::name(t); });
     if (types == kTypes.end()) refuse(number, "'" + type + "' is no type");
     const auto how = std::ranges::find(kModes, mode);
@@ -81,6 +113,16 @@ std::vector<Point> read_points(const std::string& path) {
         refuse(number, "'" + size[i] + "' is no number of rows or columns");
     }
     Point point{{value[0], value[1], false, types->in, types->out}, Mode(how - kModes)};
+    for (const auto& [name, most, to] :
+         {std::tuple{"at", kMostAt, &point.shape.at}, {"gap", kMostGap, &point.shape.gap}}) {
+      const auto column = std::size_t(std::ranges::find(columns, name) - columns.begin());
+      if (column == columns.size() || cells[column].empty()) continue;
+      const auto both = in_out(cells[column], most);
+      if (!both)
+        refuse(number,
+               "'" + cells[column] + "' is no " + name + ": a number or IN.OUT, at most " + std::to_string(most));
+      *to = *both;
+    }
     point.only_plans = true;
     all.push_back(point);
     point.overlap = true;

@@ -24,7 +24,7 @@ constexpr NamedTypes kTypes[] = {{"fp32", DataType::fp32, DataType::fp32},
                                  {"bf16", DataType::bf16, DataType::bf16},
                                  {"fp16-fp32", DataType::fp16, DataType::fp32},
                                  {"bf16-fp32", DataType::bf16, DataType::fp32}};
-constexpr const char* kAxes[] = {"N", "C", "MiB", "block", "mode", "flush", "dtype", "plan", "overlap"};
+constexpr const char* kAxes[] = {"N", "C", "MiB", "at", "gap", "block", "mode", "flush", "dtype", "plan", "overlap"};
 
 [[noreturn]] void refuse(const std::string& what, const std::string& why) {
   throw UsageError("--sweep: " + what + ": " + why);
@@ -124,6 +124,18 @@ class Axes {
     return all;
   }
 
+  // Numbers of elements, of both matrices or of each; 0 if the axis is not named.
+  std::vector<InOut> layouts(const std::string& axis, std::int64_t most) const {
+    if (!has(axis)) return {InOut()};
+    std::vector<InOut> all;
+    for (const std::string& one : split(axes_.at(axis), '|')) {
+      const auto both = in_out(one, most);
+      if (!both) refuse(axis + "=" + one, "a number of elements, or IN.OUT, each at most " + std::to_string(most));
+      if (std::ranges::count(all, *both) == 0) all.push_back(*both);
+    }
+    return all;
+  }
+
   // "threads.vectors.shared.blocks", where what is 0 or not there is the kernel's choice; one of all 0 if none is named.
   std::vector<Plan> plans() const {
     if (!has("plan")) return {Plan()};
@@ -151,8 +163,9 @@ class Axes {
 
 Sweep parse_sweep(const std::string& text, const SweepOn& on) {
   const Axes axes(text);
-  for (const char* axis : {"N", "C", "MiB"})
-    if (on.shape.file && axes.has(axis)) refuse(axis, "--input's file has its shape; axes with it: block, mode, flush");
+  for (const char* axis : {"N", "C", "MiB", "at", "gap"})
+    if (on.shape.file && axes.has(axis))
+      refuse(axis, "--input's file has its shape, without gaps; axes with it: block, mode, flush");
   if (axes.has("N") && axes.has("MiB")) refuse("N and MiB", "exclude each other: MiB is N * C elements' bytes");
   for (const char* axis : {"mode", "flush"})
     if (on.simulated && axes.has(axis))
@@ -178,7 +191,9 @@ Sweep parse_sweep(const std::string& text, const SweepOn& on) {
 
   const bool by_size = axes.has("MiB");
   const auto rows = axes.numbers(by_size ? "MiB" : "N", on.shape.rows), cols = axes.numbers("C", on.shape.cols);
-  const std::size_t count = rows.size() * cols.size() * modes.size() * types.size() * plans.size() * overlaps.size();
+  const auto ats = axes.layouts("at", kMostAt), gaps = axes.layouts("gap", kMostGap);
+  const std::size_t count = rows.size() * cols.size() * types.size() * ats.size() * gaps.size() * modes.size() *
+                            plans.size() * overlaps.size();
   if (count > kMost) refuse(std::to_string(count) + " points", "at most " + std::to_string(kMost) + " in a run");
   Sweep sweep{{}, flushes.front()};
   std::set<Point> seen;
@@ -189,15 +204,17 @@ Sweep parse_sweep(const std::string& text, const SweepOn& on) {
         const auto [name, in, out] = kTypes[t];
         const auto width = std::int64_t(bytes_per_element(in));
         const std::int64_t n = by_size ? std::max<std::int64_t>(1, (r << 20) / width / c) : r;
-        if (n > kLargest / 8 / c)
-          refuse("N=" + std::to_string(n) + ",C=" + std::to_string(c),
-                 "the bytes of input and output do not fit 64 bits");
-        for (const Mode mode : modes)
-          for (const Plan& plan : plans)
-            for (const int overlap : overlaps) {
-              const Point point{{n, c, on.shape.file, in, out}, mode, blocks, plan, overlap != 0};
-              if (seen.insert(point).second) sweep.points.push_back(point);
-            }
+        // With the copy's own matrices beside those that have gaps.
+        if (c > kLargest / 64 || n > kLargest / 32 / (c + kMostGap))
+          refuse("N=" + std::to_string(n) + ",C=" + std::to_string(c), "the bytes of its buffers do not fit 64 bits");
+        for (const InOut& at : ats)
+          for (const InOut& gap : gaps)
+            for (const Mode mode : modes)
+              for (const Plan& plan : plans)
+                for (const int overlap : overlaps) {
+                  const Point point{{n, c, on.shape.file, in, out, at, gap}, mode, blocks, plan, overlap != 0};
+                  if (seen.insert(point).second) sweep.points.push_back(point);
+                }
       }
     }
   return sweep;

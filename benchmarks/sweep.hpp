@@ -9,7 +9,7 @@
 namespace softmax::bench {
 
 struct Sweep {
-  std::vector<Point> points;  // no point twice; rows vary slowest, then columns, types, modes, plans
+  std::vector<Point> points;  // no point twice; rows vary slowest, then columns, types, layouts, modes, plans
   Flush flush = Flush::memset;
 };
 
@@ -20,9 +20,10 @@ struct SweepOn {
   std::vector<int> blocks;  // that any kernel takes
 };
 
-// "C=1024:65536:x2,block=32|128": axes N, C, MiB (of input; excludes N), block, mode, flush, dtype, plan, overlap, each at most once.
+// "C=1024:65536:x2,block=32|128": axes N, C, MiB (of input; excludes N), at, gap, block, mode, flush, dtype, plan, overlap,
+// each at most once.
 // Alternatives stand between |; numbers also as a:b, a:b:+step, a:b:xfactor (b included where it is met), each with K or
-// M (1024, 1024^2). Throws UsageError, which names axis, value and what is possible.
+// M (1024, 1024^2); of at and gap a number or IN.OUT. Throws UsageError, which names axis, value and what is possible.
 Sweep parse_sweep(const std::string& text, const SweepOn&);
 
 }  // namespace softmax::bench

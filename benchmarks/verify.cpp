@@ -21,12 +21,27 @@ std::string text(const char* format, auto... values) {
   return line;
 }
 
-std::vector<float> download_row(const Buffer& buffer, std::int64_t row, std::int64_t cols, DataType type) {
-  std::vector<float> values(static_cast<std::size_t>(cols));
-  std::vector<unsigned char> bytes(values.size() * bytes_per_element(type));
-  buffer.download(bytes.data(), bytes.size(), std::size_t(row) * bytes.size());
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(bytes.data(), i, type);
-  return values;
+// A row, and whether what lies around it is as poison() left it: up to 4 KiB behind it, and all ahead of the first.
+struct Row {
+  std::vector<float> values;
+  std::string trespass;  // empty if it is
+};
+Row download_row(const Buffer& buffer, const Placed& m, std::int64_t row, std::size_t room) {
+  const std::size_t begin = row == 0 ? 0 : m.begin(row), first = m.begin(row) - begin;
+  const std::size_t next = row + 1 < m.rows.rows ? m.begin(row + 1) : std::max(room, m.end(row));
+  std::vector<unsigned char> bytes(std::min(next, m.end(row) + 4096) - begin);
+  buffer.download(bytes.data(), bytes.size(), begin);
+  Row got{std::vector<float>(std::size_t(m.rows.cols)), {}};
+  for (std::size_t i = 0; i < got.values.size(); ++i) got.values[i] = element(&bytes[first], i, m.type);
+  const auto row_begin = bytes.begin() + std::ptrdiff_t(first),
+             row_end = bytes.begin() + std::ptrdiff_t(m.end(row) - begin);
+  const auto written = [](unsigned char byte) { return byte != kPoison; };
+  if (const auto hit = std::find_if(bytes.begin(), row_begin, written); hit != row_begin)
+    got.trespass =
+        text("row %lld: byte %td before its start was written", static_cast<long long>(row), row_begin - hit);
+  if (const auto hit = std::find_if(row_end, bytes.end(), written); hit != bytes.end())
+    got.trespass = text("row %lld: byte %td past its end was written", static_cast<long long>(row), hit - row_end);
+  return got;
 }
 
 int digits(DataType type) { return type == DataType::fp32 ? 24 : type == DataType::fp16 ? 11 : 8; }
@@ -72,8 +87,22 @@ std::string check_row(const Expected::Row& want, const std::vector<float>& got, 
   return {};
 }
 
-std::vector<double> sums(const Workspace& ws, const Buffer& matrix, DataType type) {
-  return ws.machine().row_sums(matrix.data(), ws.shape().layout(), type);
+std::vector<double> sums(const Buffer& matrix, const Placed& m) {
+  return matrix.machine().row_sums(static_cast<char*>(matrix.data()) + m.begin(0), m.rows, m.type);
+}
+
+// Of all gaps the first and the last element, which read as NaN until somebody writes there.
+std::string check_gaps(const Buffer& matrix, const Placed& m) {
+  const auto [rows, cols, stride] = m.rows;
+  for (const std::int64_t i : {cols, stride - 1}) {
+    if (stride == cols) continue;
+    const std::vector<double> found = sums(matrix, {m.type, m.at + i, {rows - 1, 1, stride}});
+    const auto written = std::ranges::find_if(found, [](double sum) { return !std::isnan(sum); });
+    if (written != found.end())
+      return text("row %td: element %lld past its end was written", written - found.begin(),
+                  static_cast<long long>(i - cols));
+  }
+  return {};
 }
 
 std::string check_sums(const Workspace& ws, Expected& expected, const Traits& traits, const How& how,
@@ -84,8 +113,9 @@ std::string check_sums(const Workspace& ws, Expected& expected, const Traits& tr
   // How often each row is rescaled; the worst order of a row's elements would allow hundreds of times as much.
   const int threads = rescaling_threads(traits, how.block);
   std::vector<int>& rescales = expected.rescales[threads];
-  if (threads && rescales.empty()) rescales = ws.machine().rescales(ws.in().floats(), ws.shape().layout(), threads);
-  const std::vector<double> out = sums(ws, ws.out(), shape.out_type), in = sums(ws, ws.in(), shape.in_type);
+  if (threads && rescales.empty())
+    rescales = ws.machine().rescales(ws.in().floats() + shape.at.in, shape.in().rows, threads);
+  const std::vector<double> out = sums(ws.out(), shape.out()), in = sums(ws.in(), shape.in());
   // D is at most ln cols. The machine adds in double, in an order of its own.
   const auto bound_of = [&] { return reference::row_sum_bound(model, cols, std::log(double(cols))) + cols * 0x1p-53L; };
   long double bound = bound_of();
@@ -141,16 +171,16 @@ Expected expect(const Workspace& ws, const Input& input) {
   std::vector<std::future<reference::Row>> exact;
   for (const std::int64_t r : rows_to_verify(shape)) {
     std::vector<float> x = input.row(shape, r);
-    if (std::memcmp(x.data(), download_row(ws.in(), r, shape.cols, shape.in_type).data(), x.size() * sizeof(float)) !=
-        0)
+    const Row row = download_row(ws.in(), shape.in(), r, ws.room());
+    if (std::memcmp(x.data(), row.values.data(), x.size() * sizeof(float)) != 0 || !row.trespass.empty())
       throw std::runtime_error("row " + std::to_string(r) + " of the input on the " + std::string(ws.machine().id()) +
                                " differs from the host's; the machine, or a kernel that ran before, is wrong");
     expected.rows.push_back({r, std::move(x), {}});
-    const std::span<const float> row = expected.rows.back().x;  // stays where it is when the vector of rows grows
-    exact.push_back(std::async(how, [row] { return reference::analyse(row); }));
+    const std::span<const float> host = expected.rows.back().x;  // stays where it is when the vector of rows grows
+    exact.push_back(std::async(how, [host] { return reference::analyse(host); }));
   }
   for (std::size_t i = 0; i < exact.size(); ++i) expected.rows[i].exact = exact[i].get();
-  expected.input_sums = sums(ws, ws.in(), shape.in_type);
+  expected.input_sums = sums(ws.in(), shape.in());
   if (shape.file)
     for (std::int64_t r = 0; r < shape.rows; ++r)
       if (becomes_nan(input.file->data.data() + r * shape.cols, shape.cols)) expected.nan_rows.push_back(r);
@@ -163,10 +193,12 @@ Verdict verify(const Workspace& ws, Expected& expected, const Traits& traits, co
   const Arithmetic by = arithmetic_of(ws.machine());
   for (const Expected::Row& want : expected.rows) {
     if (!verdict.wrong.empty()) return verdict;
-    const std::vector<float> got = download_row(ws.out(), want.row, ws.shape().cols, ws.shape().out_type);
-    verdict.wrong = check_row(want, got, error_model(traits, problem_of(ws.shape(), how), want.x, by),
+    const Row got = download_row(ws.out(), ws.shape().out(), want.row, ws.room());
+    verdict.wrong = check_row(want, got.values, error_model(traits, problem_of(ws.shape(), how), want.x, by),
                               ws.shape().out_type, verdict.max_ulp);
+    if (verdict.wrong.empty()) verdict.wrong = got.trespass;
   }
+  if (verdict.wrong.empty()) verdict.wrong = check_gaps(ws.out(), ws.shape().out());
   if (verdict.wrong.empty()) verdict.wrong = check_sums(ws, expected, traits, how, by);
   return verdict;
 }

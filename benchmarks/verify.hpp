@@ -38,7 +38,7 @@ struct Verdict {
   double max_ulp = 0;  // the largest error over the verified rows
 };
 // Compares what a kernel of these traits left in the workspace's output: Expected's rows element by element within
-// their error bound, every row's sum, the guard bands, and that the input is unchanged.
+// their error bound, every row's sum, what lies between rows, the guard bands, and that the input is unchanged.
 Verdict verify(const Workspace&, Expected&, const Traits&, const How&);
 
 }  // namespace softmax::bench

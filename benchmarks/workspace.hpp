@@ -42,28 +42,36 @@ class Workspace {
   Buffer& out() { return out_; }
   const Buffer& out() const { return out_; }
 
-  // Where a set begins; in() and out() begin with set 0.
+  // Where a set begins, `at` ahead of its first row; in() and out() begin with set 0.
   void* in(int set) const { return static_cast<char*>(in_.data()) + std::size_t(set) * stride_; }
   void* out(int set) const { return static_cast<char*>(out_.data()) + std::size_t(set) * stride_; }
 
-  // Dense rows of a set, on the machine's stream. `kernel` tells how much scratch memory it needs; all sets share it. It
+  // What a set's matrices may take, and 256 bytes at least behind their last rows; 0: their ends are the buffers'.
+  std::size_t room() const { return room_; }
+
+  // The rows of a set, on the machine's stream. `kernel` tells how much scratch memory it needs; all sets share it. It
   // may hold anything, but for a kernel that keeps it: then it is zeroed where set 0 is asked for.
   Problem problem(const Kernel& kernel, const How& how, int set = 0);
   // The machine's copy from in to out, of half the bytes that a softmax moves: where an output's element is longer than
-  // an input's, it reads more and writes less than that does, the same in all.
+  // an input's, it reads more and writes less than that does, the same in all. Whatever the layout, it copies dense
+  // matrices that begin where any vector may; beside a layout's they are others.
   void copy(int way, int set = 0) const;
+  bool copied(int set) const;
   // Empty if no guard band was written to, else which buffer's and where.
   std::string damage() const;
 
  private:
+  void spread();
+
   Shape shape_;
   int sets_;
+  std::size_t room_;
   std::size_t stride_;  // bytes from one set to the next
   Buffer in_, out_;
   std::optional<Buffer> scratch_;
 };
 
-// The same, without memory: what a kernel says before there is any. Strides are dense.
+// The same, without memory: what a kernel says before there is any. Of its pointers no more than how they are aligned.
 Problem problem_of(Shape, const How&);
 
 }  // namespace softmax::bench

@@ -1,6 +1,7 @@
 // Whole benchmark runs on a fake machine: what is registered, and what the line of a right kernel says.
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -35,6 +36,38 @@ TEST_F(BenchRun, NamesFollowTheGrammarAndTheOrder) {
   fake_.is_simulated = true;
   EXPECT_EQ(run("/V6/").front().benchmark_name(), "softmax/V6/fp32/ieee/sim/N:4/C:50/block:32/manual_time");
   EXPECT_EQ(run("copy").size(), 0u);
+}
+
+TEST_F(BenchRun, ALayoutIsInNameHeadingAndCountersAndTheCopyIsTheDenseOne) {
+  Traits picky = kRight;
+  picky.alignment = 16;
+  const Kernel v9(9, "v9_picky", "picky", "v9.cu", current, launch, picky);
+  kernels_ = {&v6, &v9};
+  int copies = 0;
+  fake_.copying = [&](int way, void* to, const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+    if (way == Machine::kDriverCopy) return;
+    ++copies;
+    EXPECT_EQ(bytes, 120000u);
+    EXPECT_EQ(std::uintptr_t(from) % 16 + std::uintptr_t(to) % 16, 0u);
+    EXPECT_EQ(static_cast<const float*>(from)[300], Input().row({100, 300}, 1)[0]) << "no gap";
+  };
+  points_ = {{{.rows = 100, .cols = 300, .at = {1, 0}, .gap = {0, 1 << 10}}, Mode::cold, {32}},
+             {{.rows = 100, .cols = 300, .at = {4, 8}}, Mode::graph, {32}}};
+  const auto runs = run();
+  ASSERT_EQ(runs.size(), 5u);
+  for (const auto& r : runs) EXPECT_EQ(error_of(r), "") << r.benchmark_name();
+  EXPECT_EQ(runs[0].benchmark_name(), "softmax/copy/fp32/ieee/cold/at:1.0/gap:0.1024/N:100/C:300/manual_time");
+  EXPECT_EQ(runs[1].benchmark_name(), "softmax/V6/fp32/ieee/cold/at:1.0/gap:0.1024/N:100/C:300/block:32/manual_time");
+  EXPECT_EQ(runs[4].benchmark_name(), "softmax/V9/fp32/ieee/graph/at:4.8/N:100/C:300/block:32/manual_time");
+  for (const auto& [key, value] :
+       {std::pair{"bytes", 240000}, {"in_at", 1}, {"out_at", 0}, {"in_gap", 0}, {"out_gap", 1024}})
+    EXPECT_EQ(double(runs[1].counters.at(key)), value) << key;
+  EXPECT_THAT(left_out_, ElementsAre("V9 at 100 x 300 at 1.0 gap 0.1024: input must begin at a multiple of 16 bytes"));
+  EXPECT_GT(copies, 100);
+  const std::string text = table("/V6/");
+  EXPECT_THAT(text, HasSubstr("100 x 300 at 1.0 gap 0.1024 fp32, ieee, cold, Fake 9000\n"));
+  EXPECT_THAT(text, HasSubstr("\n100 x 300 at 4.8 fp32, ieee, graph, Fake 9000\n"));
 }
 
 TEST_F(BenchRun, CountersAreCompleteFiniteAndRight) {

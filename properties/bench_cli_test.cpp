@@ -85,6 +85,21 @@ TEST(BenchSweep, TypesPlansAndOverlap) {
   for (const char* bad : {"plan=1.2.3.4.5", "plan=2000", "plan=a", "overlap=2"}) EXPECT_NE(refused(bad), "") << bad;
 }
 
+TEST(BenchSweep, LayoutsOfBothMatricesOrOfEach) {
+  const auto points = parse_sweep("N=3,C=5,at=0|1|1.2|1.1,gap=0|7.0,dtype=bf16|fp32", kGpu).points;
+  ASSERT_EQ(points.size(), 12u);
+  EXPECT_TRUE(points[0].shape.dense());
+  EXPECT_EQ(points[1].shape.gap, (InOut{7, 0}));
+  EXPECT_EQ(points[2].shape.at, (InOut{1, 1}));
+  EXPECT_EQ(points[5].shape, (Shape{3, 5, false, DataType::bf16, DataType::bf16, {1, 2}, {7, 0}}));
+  EXPECT_EQ(points[5].shape.bytes(), 3 * 5 * 4) << "of elements, not of gaps";
+  EXPECT_EQ(to_string(points[5].shape), "3 x 5 at 1.2 gap 7.0");
+  EXPECT_THAT(refused("at=16"), AllOf(HasSubstr("at=16: a number of elements, or IN.OUT"), HasSubstr("at most 15")));
+  EXPECT_THAT(refused("gap=1.1048577"), HasSubstr("at most 1048576"));
+  for (const char* bad : {"1.", ".1", "1.2.3", "-1", "1.-1", "a", "1:3", "1|", "1K", "99999999999999999999"})
+    EXPECT_THAT(refused("gap=" + std::string(bad)), HasSubstr("a number of elements, or IN.OUT")) << bad;
+}
+
 TEST(BenchSuites, GoalsAreThoseOfTheFile) {
   const auto goals = points(Suite::goals, false);
   EXPECT_EQ(goals.size(), 63u + 8);  // those in graphs twice
@@ -114,6 +129,12 @@ TEST(BenchSuites, AFileOfPointsIsReadOrRefusedByLine) {
     }
     return "";
   };
+  const auto laid_out = of("dtype,N,C,mode,gap,why,at\nfp32,3,70,cold,2,9,1.0\nfp32,3,70,cold,,x\n");
+  ASSERT_EQ(laid_out.size(), 2u);
+  EXPECT_EQ(laid_out[0].shape, (Shape{3, 70, false, DataType::fp32, DataType::fp32, {1, 0}, {2, 2}}));
+  EXPECT_TRUE(laid_out[1].shape.dense());
+  EXPECT_THAT(properties::message_of([&] { of("dtype,N,C,mode,at\nfp32,3,70,cold,16\n"); }),
+              HasSubstr("line 2: '16' is no at: a number or IN.OUT, at most 15"));
   EXPECT_THAT(why("fp64,1,2,cold"), HasSubstr("points.csv, line 2: 'fp64' is no type"));
   EXPECT_THAT(why("fp32,1,2,warm"), HasSubstr("'warm' is no mode"));
   for (const char* bad : {"fp32,0,2,cold", "fp32,1,,cold", "fp32,-1,2,cold", "fp32,1,2x,cold", "fp32,1,2"})
@@ -123,7 +144,7 @@ TEST(BenchSuites, AFileOfPointsIsReadOrRefusedByLine) {
 }
 
 TEST(BenchSweep, SaysWhatIsPossible) {
-  EXPECT_THAT(refused("K=3"), AllOf(HasSubstr("\"K\""), HasSubstr("N, C, MiB, block, mode, flush, dtype")));
+  EXPECT_THAT(refused("K=3"), AllOf(HasSubstr("\"K\""), HasSubstr("N, C, MiB, at, gap, block, mode, flush, dtype")));
   EXPECT_THAT(refused(""), HasSubstr("no such axis"));
   EXPECT_THAT(refused("C=1,"), HasSubstr("no such axis"));
   EXPECT_THAT(refused("C"), HasSubstr("C: needs a value"));
@@ -159,16 +180,16 @@ TEST(BenchSweep, SaysWhatIsPossible) {
 TEST(BenchSweep, AFileKeepsItsShape) {
   const SweepOn file{false, {3, 5, true}, {32, 64}};
   EXPECT_EQ(parse_sweep("mode=hot,block=64", file).points, (std::vector<Point>{{{3, 5, true}, Mode::hot, {64}}}));
-  for (const char* axis : {"N", "C", "MiB"})
+  for (const char* axis : {"N", "C", "MiB", "at", "gap"})
     EXPECT_THAT(refused(std::string(axis) + "=4", file), AllOf(HasSubstr(axis), HasSubstr("block, mode, flush")));
 }
 
 // Whatever the text: a UsageError, or points that can be measured.
 TEST(BenchSweep, AnyTextIsAPlanOrAnError) {
   const std::vector<std::string> words = {
-      "N",    "C", "MiB",  "block", "mode", "flush", "dtype", "=",    "=",    "=",   ",",
-      "|",    ":", "x",    "+",     "K",    "M",     "-",     "1",    "2",    "32",  "64",
-      "1024", "0", "cold", "graph", "read", "fp32",  " ",     "\xff", "C=1:", "N=2", "9223372036854775807"};
+      "N",  "C",   "MiB", "block", "mode",  "flush", "dtype", "=", "=",    "=",    ",",    "|",
+      ":",  "x",   "+",   "K",     "M",     "-",     "1",     "2", "32",   "64",   "1024", "0",
+      "at", "gap", ".",   "cold",  "graph", "read",  "fp32",  " ", "\xff", "C=1:", "N=2",  "9223372036854775807"};
   int plans = 0;
   for (std::uint64_t i = 0; i < 20000; ++i) {
     std::string text;
@@ -184,7 +205,8 @@ TEST(BenchSweep, AnyTextIsAPlanOrAnError) {
       for (const Point& p : sweep.points) {
         ASSERT_GE(p.shape.rows, 1) << text;
         ASSERT_GE(p.shape.cols, 1) << text;
-        ASSERT_LE(p.shape.rows, INT64_MAX / 8 / p.shape.cols) << text;
+        ASSERT_LE(p.shape.rows, INT64_MAX / 8 / p.shape.in().rows.stride) << text;
+        ASSERT_LE(p.shape.at.out, 15) << text;
       }
     } catch (const UsageError& e) {
       ASSERT_THAT(e.what(), testing::StartsWith("--sweep: ")) << text;
@@ -198,6 +220,7 @@ TEST(BenchSweep, AnyTextIsAPlanOrAnError) {
 TEST(BenchProgress, NamesAndTimesAreShort) {
   EXPECT_EQ(short_name("softmax/V6/fp32/ieee/cold/N:8192/C:50257/block:64/manual_time"), "V6 8192 x 50257 block 64");
   EXPECT_EQ(short_name("softmax/copy/fp32/ieee/graph-hot/N:1/C:32000/manual_time"), "copy graph-hot 1 x 32000");
+  EXPECT_EQ(short_name("softmax/V6/fp32/ieee/cold/at:1.2/N:8/C:9/block:64/manual_time"), "V6 at 1.2 8 x 9 block 64");
   EXPECT_EQ(short_name("reduce/shuffle/fp32/ieee/hot/block:256/manual_time"), "reduce shuffle hot block 256");
   EXPECT_EQ(progress_text(12, 48, "V6 block 64", 13.2), "[12/48] V6 block 64, 14 s left");
   EXPECT_EQ(progress_text(1, 48, "V6", {}), "[1/48] V6");

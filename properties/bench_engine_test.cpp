@@ -403,13 +403,18 @@ TEST_F(BenchSession, WhateverIsTimedFirstWarmsTheProcessUp) {
 }
 
 TEST_F(BenchSession, EverySetHoldsTheInput) {
-  const Workspace& ws = session->workspace({3, 37}, 4);  // rows of no round size
-  std::vector<float> want;
-  for (int r = 0; r < 3; ++r)
-    for (const float x : session->input().row(ws.shape(), r)) want.push_back(x);
-  for (int set = 0; set < 4; ++set) {
-    const auto* in = static_cast<const float*>(ws.in(set));
-    EXPECT_EQ(std::vector<float>(in, in + want.size()), want) << "set " << set;
+  // Rows of no round size, dense, misaligned, and with gaps longer than what is spread at one time.
+  for (const auto& [at, gap] :
+       {std::pair{InOut(), InOut()}, {InOut{3, 0}, InOut()}, {InOut{1, 2}, InOut{1 << 20, 5}}}) {
+    Workspace& ws = session->workspace({.rows = 20, .cols = 37, .at = at, .gap = gap}, 3);
+    for (int set = 0; set < 3; ++set) {
+      const Problem p = ws.problem(Kernel(9, "v9", "", "v9.cu", nullptr, nullptr, {}), {}, set);
+      const auto* in = static_cast<const float*>(p.in);
+      for (int r = 0; r < 20; ++r, in += p.in_stride)
+        EXPECT_EQ(std::vector<float>(in, in + 37), session->input().row({20, 37}, r)) << "set " << set << ", row " << r;
+      EXPECT_EQ(std::uintptr_t(p.in) % 16, 4u * std::uintptr_t(at.in));
+      EXPECT_EQ(std::uintptr_t(p.out) % 16, 4u * std::uintptr_t(at.out));
+    }
   }
 }
 

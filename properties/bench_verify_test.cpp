@@ -30,6 +30,41 @@ TEST_F(BenchVerify, WrongOutputsGetAnErrorAndNoNumber) {
   EXPECT_THAT(error_under([](const Problem& p) { row(p, 0)[-1] = 1; }), HasSubstr("before the start"));
 }
 
+TEST_F(BenchVerify, WhatLiesBetweenRowsIsNobodysToReadOrToWrite) {
+  constexpr std::int64_t kGap = 3;
+  for (const InOut at : {InOut(), InOut{1, 2}}) {
+    points_ = {{{3000, 300, false, DataType::fp32, DataType::fp32, at, {kGap, kGap}}}};
+    const auto seen = rows_to_verify(points_[0].shape);
+    std::int64_t hidden = 0;
+    while (std::ranges::count(seen, hidden) > 0) ++hidden;
+    sabotage = nullptr;
+    EXPECT_EQ(error_of(run("/V6/.*block:32/").at(0)), "");
+    const std::string what = std::to_string(hidden);
+    EXPECT_THAT(error_under([=](const Problem& p) { row(p, hidden)[300] = 0; }),
+                HasSubstr("INCORRECT: row " + what + ": element 0 past its end was written"));
+    EXPECT_THAT(error_under([](const Problem& p) { row(p, 31)[-1] = 0; }), HasSubstr("row 30: element 2 past its end"));
+    EXPECT_THAT(error_under([](const Problem& p) { row(p, 2999)[300] = 0; }), HasSubstr("row 2999: byte 0 past its"));
+    EXPECT_THAT(error_under([](const Problem& p) { row(p, 0)[-1] = 0; }),
+                at == InOut() ? HasSubstr("output: byte 4 before the start") : HasSubstr("row 0: byte 4 before its"));
+    EXPECT_THAT(error_under([](const Problem& p) {  // as if rows had no gap
+                  for (std::int64_t r = 0; r < p.rows; ++r) std::copy_n(row(p, r), p.cols, row(p, 0) + r * p.cols);
+                }),
+                HasSubstr("row 0: byte 0 past its end was written"));
+    EXPECT_THAT(error_under([](const Problem& p) {  // one element too many
+                  row(p, 0)[0] += 0 * static_cast<const float*>(p.in)[p.cols];
+                }),
+                HasSubstr("row 0, column 0: got nan"));
+  }
+}
+
+TEST_F(BenchVerify, GapsOfEverySetAreVerified) {
+  points_ = {{{.rows = 200, .cols = 300, .gap = {0, 2}}, Mode::graph, {32}}};
+  EXPECT_THAT(error_under([](const Problem& p) {
+                if (launches % 2 == 0) row(p, 150)[301] = 7;
+              }),
+              HasSubstr("INCORRECT: set 1 of 2 differs from set 0"));
+}
+
 TEST_F(BenchVerify, EverySetOfAGraphIsVerified) {
   points_ = {{{200, 300}, Mode::graph, {32}}};
   EXPECT_THAT(error_under([](const Problem& p) {
