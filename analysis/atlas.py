@@ -43,13 +43,14 @@ def sources(top, gpu):
 def load(files):
     """Rows of `results.load` of files of sources -> (softmax, studies), of each name the newest.
 
-    Repetitions stay rows of their own. Softmax rows are of noise; a study's variants of a lesson
-    are in neither.
+    Repetitions stay rows of their own. Softmax rows are of noise, dense; a study's variants of a
+    lesson are in neither.
     """
     frames = [results.load(file, op=None).assign(study=bool(STUDIES.match(file.name)))
               for file, _ in files]
     rows = pd.concat(frames, ignore_index=True)
-    rows = rows[(rows["op"] != "softmax") | ~rows["study"] & (rows["input"] == "noise")]
+    plain = ~rows["study"] & (rows["input"] == "noise") & rows["at"].isna() & rows["gap"].isna()
+    rows = rows[(rows["op"] != "softmax") | plain]
     dates = pd.to_datetime(rows["date"], utc=True)
     rows = rows[dates == dates.groupby(rows["name"]).transform("max")]
     softmax = rows["op"] == "softmax"

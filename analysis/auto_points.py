@@ -3,10 +3,12 @@
     python analysis/auto_points.py cliffs > cliffs.csv      both sides of the steps of table.csv
     python analysis/auto_points.py held-out > held-out.csv  columns that no table was made from
     python analysis/auto_points.py few-rows > few-rows.csv  where the published figures have few rows
+    python analysis/auto_points.py layouts > layouts.csv    rows that begin anywhere, or have gaps
 
 A pair of `cliffs` is the last column of a rule and the next one; the time may not jump between
 them. The columns of `held-out` are drawn at random, evenly by their logarithm, from a fixed seed.
-Rules without a limit of rows are measured cold at half a gigabyte of input, others in graphs.
+Rules without a limit of rows are measured cold at half a gigabyte of input, others in graphs. The
+lists but `layouts` are of dense rows; its columns `at` and `gap` are --sweep's.
 """
 
 import argparse
@@ -20,6 +22,8 @@ TYPES = {("4", "4"): "fp32", ("2", "2"): "bf16", ("2", "4"): "bf16-fp32"}
 COLD_BYTES = 1 << 29
 SEED = 20261130
 FEW = (1, 4, 16, 64)
+WIDTHS = (33, 73, 127, 250, 1000, 4099, 32003, 50257, 131071)  # of layouts
+LAYOUTS = (("1.1", 0), ("0.1", 0), (0, "1.1"), (0, "1.0"))  # at and gap; in, out
 DRAWS = {"cold": 24, "graph": 8}  # of each type, and of each number of rows
 
 
@@ -85,17 +89,36 @@ def few_rows():
     ]
 
 
+def layouts():
+    """Shapes that are not dense, with their at and gap, cold at half a gigabyte of input.
+
+    In and out in one phase and in two; rows each in another phase, in out as in in, and in in
+    alone; and some short rows that begin at multiples of 16 bytes.
+    """
+    shapes = []
+    for (in_bytes, out_bytes), kind in TYPES.items():
+        for cols in WIDTHS:
+            first = (kind, COLD_BYTES // int(in_bytes) // cols, cols, "cold")
+            shapes += [(*first, *layout) for layout in LAYOUTS]
+            if cols in (73, 1000):
+                each = [16 // int(size) for size in (in_bytes, out_bytes)]
+                gaps = [-cols % one or one for one in each]
+                shapes.append((*first, 0, ".".join(map(str, gaps))))
+    return shapes
+
+
 def main(argv=None):
     """Command line entry; gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("cliffs", "held-out", "few-rows"))
+    parser.add_argument("what", choices=("cliffs", "held-out", "few-rows", "layouts"))
     what = parser.parse_args(argv).what
     shapes = {
         "cliffs": lambda: [one for pair in cliffs(table(results.ROOT)) for one in pair],
         "held-out": held_out,
         "few-rows": few_rows,
+        "layouts": layouts,
     }[what]()
-    print("dtype,N,C,mode")
+    print("dtype,N,C,mode" + ",at,gap" * (what == "layouts"))
     for one in shapes:
         print(",".join(map(str, one)))
     return 0

@@ -6,8 +6,8 @@
 From the newest goals-ieee.json, which has cuDNN beside Auto, goals-fast.json beside it, and the
 newest folder's peers-goals-*.json, whose rows of softmax-lab are the Python package's, beside the
 others in one process; and, where there are any, from the newest points-cliffs-*.json,
-points-held-out-ieee.json and points-few-rows-ieee.json, of auto_points.py's shapes. Exit 2: nothing
-to write from or into.
+points-held-out-ieee.json, points-few-rows-ieee.json and points-layouts*.json, of auto_points.py's
+shapes. Exit 2: nothing to write from or into.
 """
 
 import argparse
@@ -23,6 +23,8 @@ import tables
 KEYS = ("dtype", "N", "C", "mode")
 RATIO = 1.02  # to the fastest of the others: more is behind
 CLIFF = 1.15  # to one column fewer
+LEAST = 85  # % of the copy, wherever rows begin
+WIDTHS = {"fp32": 4, "fp16": 2, "bf16": 2}  # bytes
 HEADER = (
     "type",
     "rows x columns",
@@ -251,6 +253,44 @@ def held_out_text(rows):
     return "Columns drawn at random: " + "; ".join(parts) + "."
 
 
+def layout(row):
+    """What a row of points-layouts says of its layout: "at 1.1", "gap 1.0" or "gap to 16 bytes"."""
+    parts = {name: row[name] for name in ("at", "gap") if not pd.isna(row[name])}
+    if set(parts) == {"gap"}:
+        kinds = row["dtype"].split("-")
+        strides = (row["C"] + int(gap) for gap in parts["gap"].split("."))
+        if all(stride * WIDTHS[kind] % 16 == 0 for stride, kind in zip(strides, (*kinds, *kinds))):
+            return "gap to 16 bytes"
+    return " ".join(f"{name} {value}" for name, value in parts.items())
+
+
+def layouts_text(rows):
+    """How near to the copy Auto is where rows begin anywhere, a line for each type and width."""
+    rows = rows[(rows["version"] == "Auto") & rows["error"].isna() & (rows["overlap"] == 0)]
+    rows = rows[rows["at"].notna() | rows["gap"].notna()].reset_index(drop=True)
+    if rows.empty:
+        raise results.ResultsError("points-layouts: no Auto in it")
+    rows = rows.assign(layout=[layout(row) for _, row in rows.iterrows()])
+    names = list(dict.fromkeys(rows["layout"]))
+    lines, parts = [], []
+    for (dtype, cols), some in rows.groupby(["dtype", "C"]):
+        of_copy = some.groupby("layout")["%copy"].median()
+        cells = (f"{of_copy[name]:.1f}" if name in of_copy else tables.DASH for name in names)
+        late = {name for name in of_copy.index if of_copy[name] < LEAST}
+        cells = [f"**{cell}**" if name in late else cell for name, cell in zip(names, cells)]
+        lines.append([dtype, f"{cols:,}", *cells])
+    for name, some in rows.groupby("layout", sort=False):
+        worst = some.loc[some["%copy"].idxmin()]
+        parts.append(
+            f"{name}: median {some['%copy'].median():.1f} %, least {worst['%copy']:.1f} %"
+            f" ({worst['dtype']} {worst['N']:,} x {worst['C']:,})"
+        )
+    text = "Where rows begin anywhere, Auto's % of a copy of as many bytes that lie dense and"
+    text += " aligned. `at` elements lie ahead of the first row, `gap` between two, of the input"
+    text += f" and the output; below {LEAST} in bold. " + "; ".join(parts) + ".\n\n"
+    return text + tables.table(("type", "columns", *names), lines, left=1)
+
+
 def newest(pattern):
     """Files of the newest folder of a GPU's results that has such; [] where there is none."""
     if not any(results.results_folder().glob(f"*/*/{pattern}")):
@@ -281,10 +321,16 @@ def wanted(root):
         files += found
     text += "\n\n" + source(files)
     versus = beside_text(others) + "\n\n" + source([file, *more])
+    found = newest("points-layouts*.json")
+    layouts = ""
+    if found:
+        layouts = layouts_text(pd.concat([results.load(one) for one in found]))
+        layouts += "\n\n" + source(found)
     short = short_text(root, ours) + "\n\n" + source([file])
     texts = {}
     for page, marker, new in (
         (root / "kernels" / "GOALS.md", "goals", text),
+        (root / "kernels" / "GOALS.md", "layouts", layouts),
         (root / "kernels" / "GOALS.md", "beside", versus),
         (root / "README.md", "goals-short", short),
     ):

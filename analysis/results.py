@@ -21,7 +21,7 @@ OPTIONAL = {"git_dirty": "false", "card": "", "flush": "", "input": "noise"}
 TIMES = ("us", "us_min", "us_p25", "us_p75", "us/token", "GB/s", "%copy", "ci%", "us_copy", "%peak")
 SINCE_2 = ("sm_mhz", "noisy", "throttled", "suspect", "samples_at")
 LADDER = {"op": "softmax", "dtype": "fp32", "mode": "cold", "N": 8192, "C": 50257, "input": "noise"}
-GRAMMAR = "op/version/dtype/math/mode/N:../C:../block:../manual_time"
+GRAMMAR = "op/version/dtype/math/mode/at:../gap:../N:../C:../block:../manual_time"
 NAME = re.compile(
     r"(?P<op>[a-z][\w-]*)/(?P<version>V\d+|Auto|[a-z][\w-]*)/(?P<dtype>[a-z]+\d+(-[a-z]+\d+)?)"
     r"/(?P<math>ieee|fast)/(?P<mode>cold|hot|graph|graph-hot|sim)"
@@ -226,7 +226,7 @@ def load(path, *, simulated=False, pattern="*.json", op="softmax"):
     """A file, or every file below a folder that matches `pattern` -> one row a benchmark.
 
     Columns: name, op, version ("V6", "copy"), number (6, NaN), dtype, math, mode, N, C, block (NaN
-    where there is none), every counter under its JSON key ("us/token", "GB/s", "%copy", ...),
+    where there is none), at and gap ("1.2", NaN of dense rows), every counter under its JSON key ("us/token", "GB/s", "%copy", ...),
     label, error (None, or why there is no time: then every time is NaN), device, git_sha,
     git_dirty, date, flush, input, simulated, file, samples (the sidecar's path, or ""). Times are
     microseconds. What schema 1 lacks is NaN there.
@@ -255,7 +255,7 @@ def load(path, *, simulated=False, pattern="*.json", op="softmax"):
             why = f"no row of {op}, only of {others} (op=None reads them)"
         raise ResultsError(f"{relative(path)}: {why} in {len(read_from)} file(s)")
     frame = pd.DataFrame(kept)
-    for column in ("N", "C", "block", "error", *TIMES, *SINCE_2):
+    for column in ("N", "C", "block", "at", "gap", "error", *TIMES, *SINCE_2):
         if column not in frame:
             frame[column] = None if column == "error" else float("nan")
     frame["error"] = frame["error"].astype(object).where(frame["error"].notna(), None)

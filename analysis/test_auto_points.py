@@ -27,6 +27,19 @@ def test_the_table_has_steps_and_all_are_in_the_list():
     assert len(auto_points.cliffs(rules)) > 50
 
 
+def test_layouts_are_of_every_type_and_have_columns_of_their_own(capsys):
+    shapes = auto_points.layouts()
+    assert len(shapes) == len(set(shapes)) == 3 * (9 * 4 + 2)
+    assert ("bf16", (1 << 28) // 73, 73, "cold", "0.1", 0) in shapes
+    assert ("bf16-fp32", (1 << 28) // 73, 73, "cold", 0, "7.3") in shapes  # 80 and 76 elements
+    assert ("bf16-fp32", (1 << 28) // 1000, 1000, "cold", 0, "8.4") in shapes  # not dense
+    assert auto_points.main(["layouts"]) == 0
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert (head, first) == ("dtype,N,C,mode,at,gap", f"fp32,{(1 << 27) // 33},33,cold,1.1,0")
+    auto_points.main(["few-rows"])
+    assert capsys.readouterr().out.startswith("dtype,N,C,mode\n")
+
+
 def test_draws_are_the_same_again_and_no_grid():
     shapes = auto_points.held_out()
     assert shapes == auto_points.held_out()

@@ -105,6 +105,41 @@ def test_cliffs_want_pairs():
         goals.cliffs_text(steps(1, 2).head(1))
 
 
+def laid_out(dtype="bf16", cols=73, at=None, gap=None, of_copy=97.0):
+    """Auto at one layout, and a row of V8 that does not count."""
+    both = rows(dtype=dtype, N=8, C=cols, at=[at] * 2, gap=[gap] * 2, version=["Auto", "V8"])
+    return both.assign(overlap=0.0, **{"%copy": [of_copy, 10.0]})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "at", "gap", "name"),
+    [
+        ("bf16", "1.1", None, "at 1.1"),
+        ("bf16", None, "1.0", "gap 1.0"),
+        ("bf16", None, "7.7", "gap to 16 bytes"),
+        ("bf16-fp32", None, "7.3", "gap to 16 bytes"),
+        ("bf16-fp32", None, "3.3", "gap 3.3"),
+        ("fp32", None, "3.3", "gap to 16 bytes"),
+        ("fp32", "1.1", "3.3", "at 1.1 gap 3.3"),
+    ],
+)
+def test_a_layout_has_a_name(dtype, at, gap, name):
+    assert goals.layout(laid_out(dtype, at=at, gap=gap).iloc[0]) == name
+
+
+def test_layouts_are_a_table_and_the_slow_ones_stand_out():
+    frame = pd.concat([
+        laid_out(at="1.1"), laid_out(at="0.1", of_copy=84.94), laid_out(gap="7.7"),
+        laid_out(cols=1000, at="1.1", of_copy=98.0),
+    ])
+    text = goals.layouts_text(frame)
+    assert "| type | columns | at 1.1 | at 0.1 | gap to 16 bytes |" in text
+    assert "| bf16 | 73 | 97.0 | **84.9** | 97.0 |\n| bf16 | 1,000 | 98.0 | – | – |" in text
+    assert "at 1.1: median 97.5 %, least 97.0 % (bf16 8 x 73); at 0.1: median 84.9 %" in text
+    with pytest.raises(results.ResultsError, match="no Auto"):
+        goals.layouts_text(frame.assign(at=None, gap=None))
+
+
 def test_held_out_names_the_worst():
     text = goals.held_out_text(steps(1, 2))
     assert "fp32 graph: median 85.0 % of the copy at 2 shapes, least 80.0 % (8 x 1,001)" in text

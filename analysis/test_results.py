@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import atlas
 import results
 import store
 from testing import failed, row, sampled, write, write_counted, write_sampled, write_sim
@@ -240,6 +241,19 @@ def test_samples_that_cannot_be_had(tmp_path):
     fails_with("x.samples.f32: No such file")
 
 
+def laid_out():
+    """A row of a matrix that is not dense."""
+    name = row()["name"].replace("/N:", "/at:1.2/gap:3.0/N:")
+    return row(name=name, in_at=1, out_at=2, in_gap=3, out_gap=0)
+
+
+def test_a_layout_has_columns_and_is_in_no_atlas(tmp_path):
+    path = write(tmp_path / "gpu" / "day" / "sweep-x.json", [row(), laid_out()])
+    frame = results.load(path)
+    assert frame["gap"].tolist()[1:] == ["3.0"] and frame["at"].isna().tolist() == [True, False]
+    assert atlas.load([(path, None)])[0]["at"].isna().tolist() == [True]
+
+
 # results/schema.json
 
 
@@ -265,6 +279,7 @@ def test_good_files_are_of_the_schema(tmp_path):
     copy = row("copy", block=None)
     rows = [row(noisy=1.0, sm_mhz=1900, us_copy=2), copy, failed(), mean, study()]
     rows.append(row("torch", block=None))
+    rows.append(laid_out())
     for schema in ("1", "2"):
         assert store.invalid(write(tmp_path / "x.json", rows, schema=schema)) == []
     assert store.invalid(write_sampled(tmp_path / "x.json", [sampled([10] * 15, [5] * 15)])) == []
