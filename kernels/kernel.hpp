@@ -31,7 +31,7 @@ enum class Summation {
 enum class Exp {
   expf,         // expf(x - max)
   fast,         // __expf(x - max)
-  shifted,      // ex2.approx.ftz((x - max) * scale): collective/online.hpp
+  shifted,      // ex2.approx.ftz((x - max) * scale), and finer where outputs have 32 bits: collective/online.hpp
   exp2_folded,  // exp2f(fma(x, log2(e), -M)), M = max * log2(e) rounded
 };
 enum class Divide {
@@ -71,9 +71,10 @@ inline constexpr List<Types> kTypes = {{DataType::fp32, DataType::fp32},
                                        {DataType::bf16, DataType::fp32}};
 
 // What the order of a kernel's additions costs: how many an element passes through at most, and how many partial sums are
-// rescaled on its way.
+// rescaled on its way. Whether what is added up is what is output, bit for bit, but for the division; not if any is rescaled.
 struct Rounding {
   std::int64_t additions = 0, merges = 0;
+  bool one_exp = merges == 0;
 };
 
 class Kernel;

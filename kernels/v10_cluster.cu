@@ -27,9 +27,9 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v10(Args a) {
         [&] { part.take(static_cast<const In*>(a.in) + row * a.in_stride, a.cols, exchange.rank(), a.share); });
   step_apart(a);
   part.load(a.once);
-  const float scale = scale_of(a, row);
-  const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
-  part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, a.blocks, scale), scale);
+  const auto scale = scale_of<Out>(a, row);
+  const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, coarse(scale)), coarse(scale));
+  part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, a.blocks, coarse(scale)), scale);
 }
 
 #define INSTANCES(X) X(128, 8) X(256, 4) X(256, 8) X(512, 4) X(512, 8) X(1024, 4) X(1024, 8)

@@ -29,9 +29,9 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) softmax_v11(Args a) {
   for (long row = group; row < a.rows; row += groups) {
     if (row != group) take(row);
     part.load(a.once);
-    const float scale = scale_of(a, row);
-    const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
-    part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, scale), scale);
+    const auto scale = scale_of<Out>(a, row);
+    const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, coarse(scale)), coarse(scale));
+    part.store(static_cast<Out*>(a.out) + row * a.out_stride, exchange(of_warp, coarse(scale)), scale);
   }
   exchange.end(unsigned(divide_up(a.rows, groups)));
 }

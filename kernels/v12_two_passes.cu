@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   device::grid_dependency_launch();
   const long row = blockIdx.x / unsigned(a.blocks);
   const int rank = int(blockIdx.x % unsigned(a.blocks));
-  const float scale = scale_of(a, row);
+  const auto scale = coarse(scale_of<Out>(a, row));
   const In* const x = static_cast<const In*>(a.in) + row * a.in_stride;
   Part part(int(threadIdx.x));
   MaxSum mine = {-INFINITY, 0};
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   const unsigned block = gridDim.x - 1 - blockIdx.x;
   const long row = block / unsigned(a.blocks);
   const int rank = int(block % unsigned(a.blocks));
-  const float scale = scale_of(a, row);
+  const auto scale = scale_of<Out>(a, row);
   const In* const x = static_cast<const In*>(a.in) + row * a.in_stride;
   Out* const y = static_cast<Out*>(a.out) + row * a.out_stride;
   Part part(int(threadIdx.x));
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(Threads, resident_threads(Vectors) / Threads) 
   device::grid_dependency_wait();
   const std::uint64_t* const told = static_cast<const std::uint64_t*>(a.workspace) + row * a.blocks;
   MaxSum mine = {-INFINITY, 0};
-  for (int i = int(threadIdx.x); i < a.blocks; i += Threads) mine = merge(mine, as_pair(told[i]), scale);
-  const MaxSum all = of_block<Threads>(mine, scale);
+  for (int i = int(threadIdx.x); i < a.blocks; i += Threads) mine = merge(mine, as_pair(told[i]), coarse(scale));
+  const MaxSum all = of_block<Threads>(mine, coarse(scale));
   for (part.store(y, all, scale); --tile >= 0; part.store(y, all, scale))
     part.take_tile(x, a.cols, rank, a.share, tile), part.load(true);
 }

@@ -67,7 +67,7 @@ class Rows {
       if (cols_ <= (Steps - kGrain) * Lanes) return choose<Steps - kGrain>(x, y, row, left);
     constexpr int kSure = Steps > kHalf ? Steps - kGrain : 0;
     for (int round = 0; round < rounds_; ++round, ++row, x += cols_, y += cols_) {
-      const float scale = scale_of(a_, min(row, int(a_.rows) - 1));  // of a row that does not exist: any
+      const auto scale = scale_of<Out>(a_, min(row, int(a_.rows) - 1));  // of a row that does not exist: any
       float e[Steps], most = -INFINITY, sum = 0;
 #pragma unroll
       for (int k = 0; k < Steps; ++k) e[k] = k < kSure || k * Lanes < left ? to_float(x[k * Lanes]) : -INFINITY;

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kBlock<Vectors>, kResident<Lanes, Vectors, Reg
   const int r = exists ? row : 0, cols = exists ? int(a.cols) : 0;
   const In* x = static_cast<const In*>(a.in) + r * a.in_stride;
   Out* y = static_cast<Out*>(a.out) + r * a.out_stride;
-  const float scale = scale_of(a, r);
+  const auto scale = scale_of<Out>(a, r);
   Part part(int(threadIdx.x % Lanes));
   if constexpr (Regular)
     part.take_regular(x, cols / Part::kN), part.load_regular();
@@ -87,7 +87,7 @@ Rounding rounding(const Problem& p) {
   const Plan by = plan(p);
   const long n = vector_elements(p.types());  // one vector's elements are added to the ends one by one
   const long mine = by.vectors == 1 ? n - 1 + divide_up(2 * n - 2, by.threads) : additions(by, p.types());
-  return {mine + levels(by.threads), 0};
+  return {mine + levels(by.threads), 0, p.out_type != DataType::fp32 || keeps(by.threads, by.vectors)};
 }
 
 void launch(const Problem& p) {

@@ -33,17 +33,18 @@ __global__ void __launch_bounds__(Threads, kResident<Threads, Vectors>) softmax_
     Part part(int(threadIdx.x));
     begin(a, part, [&] { part.take_regular(x, int(a.cols) / Part::kN); });
     part.load_regular();
-    const float scale = scale_of(a, row), max = lanes_max<32>(part.max());
+    const auto scale = scale_of<Out>(a, row);
+    const float max = lanes_max<32>(part.max());
     const MaxSum of_warp = {max, lanes_sum<32>(part.sum(max, scale))};
-    part.store_regular(y, block_exchange<Threads>(of_warp, pairs, scale), scale);
+    part.store_regular(y, block_exchange<Threads>(of_warp, pairs, coarse(scale)), scale);
   } else {
     SHARED_DYNAMIC(staged, typename Part::Vector);
     Part part(int(threadIdx.x), staged, a.shared);
     begin(a, part, [&] { part.take(x, a.cols); });
     part.load(a.once);
-    const float scale = scale_of(a, row);
-    const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, scale), scale);
-    part.store(y, block_exchange<Threads>(of_warp, pairs, scale), scale);
+    const auto scale = scale_of<Out>(a, row);
+    const MaxSum of_warp = warp_merge(part.reduce({-INFINITY, 0}, coarse(scale)), coarse(scale));
+    part.store(y, block_exchange<Threads>(of_warp, pairs, coarse(scale)), scale);
   }
 }
 

@@ -117,13 +117,27 @@ TEST(BenchBounds, TemperatureCostsWhatTheProductRounds) {
   shifted.exp = Exp::shifted;
   Arithmetic seen;
   seen.shifted = {2, 1};
+  seen.fine = {3, 0};
+  p.out_type = DataType::bf16;
   const auto model = error_model(shifted, p, row, seen);
   EXPECT_EQ(model.a, 1);
   EXPECT_EQ(model.scaled_max, 0);
   EXPECT_EQ(model.exp.kappa, 2);
   EXPECT_EQ(model.exp.eps0, 5) << "certified at temperature 1 alone";
+  EXPECT_FALSE(model.sum_exp);
   p.temperature = 4;
   EXPECT_EQ(error_model(shifted, p, row, seen).exp.eps0, 2);
+
+  // Outputs of 32 bits take a finer one, whose scale has a rest. Who outputs what it adds up has no other.
+  p.out_type = DataType::fp32;
+  EXPECT_EQ(error_model(shifted, p, row, seen).exp.eps0, 3);
+  EXPECT_EQ(error_model(shifted, p, row, seen).sum_exp.value().eps0, 2);
+  shifted.rounding = [](const Problem&) { return Rounding{7, 0}; };
+  EXPECT_FALSE(error_model(shifted, p, row, seen).sum_exp);
+  shifted.rounding = [](const Problem&) { return Rounding{7, 0, false}; };
+  p.temperature = 0.7f;
+  EXPECT_EQ(error_model(shifted, p, row, seen).exp.eps0, reference::kFineExp.eps0);
+  EXPECT_EQ(error_model(shifted, p, row, seen).sum_exp.value().kappa, 2);
 }
 
 TEST(BenchBounds, EmptyAndTinyRows) {

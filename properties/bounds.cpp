@@ -34,6 +34,9 @@ int threads(reference::Order order, int block) {
   }
 }
 
+// Whether the outputs' exps are more exact than those of the sum need be.
+bool fine(const Traits& traits, const Problem& p) { return traits.exp == Exp::shifted && p.out_type == DataType::fp32; }
+
 reference::ErrorModel constants(const Traits& traits, const Arithmetic& by) {
   const bool fast_math = by.fast_math;
   reference::ErrorModel model;
@@ -65,7 +68,8 @@ Arithmetic::Arithmetic(bool fast)
     : fast_math(fast),
       expf(fast ? reference::kFastExp : reference::kExpf),
       fast(reference::kFastExp),
-      shifted(reference::kFastExp) {}
+      shifted(reference::kFastExp),
+      fine(reference::kFineExp) {}
 
 Arithmetic arithmetic_of(const Machine& machine) {
   static thread_local std::map<const Machine*, Arithmetic> known;  // rows ask for it one by one
@@ -74,12 +78,13 @@ Arithmetic arithmetic_of(const Machine& machine) {
   const std::string_view math = machine.math();
   Arithmetic found(math == "fast");
   const auto expf = reference::certified(device, math, "expf"), by_name = reference::certified(device, math, "fast"),
-             shifted = reference::certified(device, math, "shifted");
-  if (expf && by_name && shifted) {
+             shifted = reference::certified(device, math, "shifted"), fine = reference::certified(device, math, "fine");
+  if (expf && by_name && shifted && fine) {
     found.expf = expf->error;
     found.fast = by_name->error;
     found.shifted = shifted->error;
-    found.monotone = expf->monotone && by_name->monotone && shifted->monotone;
+    found.fine = fine->error;
+    found.monotone = expf->monotone && by_name->monotone && shifted->monotone && fine->monotone;
   }
   return known.emplace(&machine, found).first->second;
 }
@@ -91,13 +96,18 @@ int rescaling_threads(const Traits& traits, int block) {
 
 reference::ErrorModel error_model(const Traits& traits, const Problem& p, const Arithmetic& by) {
   reference::ErrorModel model = constants(traits, by);
+  if (fine(traits, p)) {
+    model.sum_exp = model.exp;
+    model.exp = by.fine;
+  }
   if (p.out_type == DataType::fp16) model.output = reference::kFp16Output;
   if (p.out_type == DataType::bf16) model.output = reference::kBf16Output;
   if (traits.rounding) {
     const Rounding r = traits.rounding(p);
     model.additions = double(r.additions);
     model.merges = double(r.merges);
-    model.online = r.merges > 0;  // without one, what is added up is what is output
+    model.online = r.merges > 0;
+    if (r.one_exp) model.sum_exp.reset();
     return model;
   }
   const std::optional<reference::Order> known = order(traits.summation);
@@ -119,8 +129,11 @@ reference::ErrorModel error_model(const Traits& traits, const Problem& p, std::s
   if (std::frexp(p.temperature, &exponent) == 0.5f) return model;
   if (traits.exp == Exp::shifted) {
     // Its arguments are others than those that `certify` has seen.
-    model.exp.eps0 = std::max(model.exp.eps0, reference::kFastExp.eps0);
-    model.exp.kappa += reference::kQuotientScale;
+    const auto documented = [](const reference::ExpError& seen) {
+      return reference::ExpError{std::max(seen.eps0, reference::kFastExp.eps0), seen.kappa + reference::kQuotientScale};
+    };
+    model.exp = fine(traits, p) ? reference::kFineExp : documented(model.exp);
+    if (model.sum_exp) model.sum_exp = documented(*model.sum_exp);
   } else {
     float max = -INFINITY;
     for (const float x : row)

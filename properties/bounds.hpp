@@ -14,7 +14,7 @@ namespace softmax {
 // What a machine makes of each Exp, and whether its flags make expf, / and subnormals the fast ones.
 struct Arithmetic {
   bool fast_math = false;
-  reference::ExpError expf, fast, shifted;
+  reference::ExpError expf, fast, shifted, fine;  // fine: shifted, of 32-bit outputs
   bool monotone = false;  // none ever rises where x falls
 
   Arithmetic(bool fast_math = false);  // as documented

@@ -10,7 +10,8 @@
 namespace softmax::properties {
 namespace {
 
-constexpr const char *kLog2E = "0f3FB8AA3B", *kLog2ELow = "0f32A57060", *kOne = "0f3F800000";
+constexpr const char *kLog2E = "0f3FB8AA3B", *kLog2ELow = "0f32A57060", *kOne = "0f3F800000", *kMinusOne = "0fBF800000",
+                     *kMinusLn2 = "0fBF317218";
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 bool starts(std::string_view text, std::string_view with) { return text.starts_with(with); }
@@ -120,6 +121,28 @@ std::string not_exp(const Registers& registers, const std::string& argument, Exp
   return no_difference(registers, from[1]);
 }
 
+// An exp y that is given back what its power, difference times scale, lost: y - y * over * ln 2. Null if it is none.
+const Instruction* given_back(const Registers& registers, const Instruction& last) {
+  if (!starts(last.op, "fma.rn") || !registers.is(last.operands[2], kMinusLn2)) return nullptr;
+  const Instruction* const exp = registers.origin(last.operands[3]);
+  return exp && starts(exp->op, "ex2.") ? exp : nullptr;
+}
+std::string not_fine(const Registers& registers, const Instruction& exp, const Instruction& last) {
+  const auto by = [&](const Instruction* from, std::size_t operand, const char* op) {
+    const Instruction* const made = from ? registers.origin(from->operands[operand]) : nullptr;
+    return made && starts(made->op, op) ? made : nullptr;
+  };
+  const Instruction *const product = by(&last, 1, "mul."), *const most = by(product, 2, "max."),
+                           *const with_rest = by(most, 1, "fma.rn"), *const over = by(with_rest, 3, "fma.rn"),
+                           *const minus = by(over, 1, "neg."), *const power = registers.origin(exp.operands[1]);
+  if (!minus || !power || !registers.is(most->operands[2], kMinusOne)) return "an exp is given back something else";
+  const auto factor = [&](const std::string& name) { return name == power->operands[1] || name == power->operands[2]; };
+  const bool whole = product->operands[1] == exp.operands[0] && over->operands[3] == exp.operands[1] &&
+                     with_rest->operands[1] == over->operands[1] && factor(minus->operands[1]) &&
+                     factor(over->operands[2]);
+  return whole ? "" : "an exp is given back what another lost";
+}
+
 void read_entry(const Entry& entry, const Traits& traits, bool fast_math, BuiltCode& all) {
   const Registers registers(entry);
   const auto wrong = [&](const std::string& what) {
@@ -131,6 +154,10 @@ void read_entry(const Entry& entry, const Traits& traits, bool fast_math, BuiltC
                                                      starts(i.op, "mul.") || starts(i.op, "fma.") ||
                                                      starts(i.op, "div.") || starts(i.op, "rcp.");
     all.doubles += starts(i.op, "add.") && has(i.op, ".f64");
+    if (const Instruction* const exp = given_back(registers, i)) {
+      ++all.fine;
+      if (const std::string why = not_fine(registers, *exp, i); !why.empty()) wrong(why);
+    }
     if (starts(i.op, "ex2.")) {
       ++all.exps;
       if (!has(i.op, ".ftz") && (fast_math || traits.exp == Exp::shifted)) wrong(i.op + " does not flush");

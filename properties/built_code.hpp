@@ -26,6 +26,7 @@ std::vector<Entry> entries(const std::string& bytes);
 
 struct BuiltCode {
   int entries = 0, exps = 0, quotients = 0, reciprocals = 0, doubles = 0;
+  int fine = 0;       // exps that are given back what their power lost
   std::string wrong;  // the first thing that is not as stated
 };
 // Of all entries of one kernel. Each exp must be the one stated, of a difference that is rounded by itself; each division too;

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/error.hpp"
-
 namespace softmax::certify {
 namespace {
 
@@ -22,9 +20,7 @@ TEST_P(Certify, is_what_the_bounds_take_it_for) {
   const Exp& exp = GetParam();
   const Answer a = survey(exp, step());
   EXPECT_EQ(a.values, (kValues + step() - 1) / step());
-  const reference::ExpError documented = exp.scaled ? reference::kFastExp : reference::kExpf;
-  EXPECT_DOUBLE_EQ(kappa(exp), exp.machine().math() == "fast" ? reference::kFastExp.kappa : documented.kappa);
-  EXPECT_LE(a.excess, documented.eps0);
+  EXPECT_LE(a.excess, documented(exp).eps0);
   EXPECT_GT(a.excess, 0.25) << "less than half a rounding: was anything looked at?";
   EXPECT_LE(a.most, 1);
   EXPECT_EQ(at_zero(exp), 1);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "properties/built_code.hpp"
 #include "properties/harness.hpp"
@@ -39,6 +40,27 @@ TEST(BuiltCode, calculates_as_the_kernels_state) {
     ++judged;
   }
   EXPECT_GE(judged, 12);
+}
+
+// Each function of V8 and later whose outputs have 32 bits has an exp that is given back what its power lost, and none of the
+// others; V13 has no other, since what it adds up is what it outputs.
+TEST(BuiltCode, exps_are_fine_where_outputs_are) {
+  if (std::none_of(kernels().begin(), kernels().end(), on_gpu)) GTEST_SKIP() << "built without nvcc";
+  const std::vector<Entry> all = entries(read("/proc/self/exe"));
+  const std::regex of_floats("softmax_v[0-9]+(_write)?I(f|6__half|13__nv_bfloat16)f");
+  int fine = 0, coarse = 0;
+  for (const Kernel* k : kernels()) {
+    if (!on_gpu(k) || k->version() < 8) continue;
+    for (const Entry& entry : of_version(all, k->version())) {
+      const BuiltCode code = read_code({entry}, k->traits(), k->machine().math() == "fast");
+      const bool is = std::regex_search(entry.name, of_floats);
+      EXPECT_EQ(code.fine > 0, is) << entry.name;
+      if (k->version() == 13 && is) EXPECT_EQ(code.fine, code.exps) << entry.name;
+      ++(is ? fine : coarse);
+    }
+  }
+  EXPECT_GT(fine, 100);
+  EXPECT_GT(coarse, 100);
 }
 
 // Auto states what all have in common to whom it may leave the work.

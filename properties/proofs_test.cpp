@@ -25,11 +25,11 @@ namespace fs = std::filesystem;
 
 using properties::read;
 
-// log2(e) as the kernels have it.
-double log2e() {
+// As the kernels have it.
+double constant(const std::string& name) {
   const std::string text = read(fs::path(SOFTMAX_SOURCE_DIR) / "kernels/collective/online.hpp");
   std::smatch found;
-  EXPECT_TRUE(std::regex_search(text, found, std::regex("kLog2E = ([0-9.]+f)")));
+  EXPECT_TRUE(std::regex_search(text, found, std::regex("\\b" + name + " = ([0-9.e-]+f)")));
   return std::strtof(found.str(1).c_str(), nullptr);
 }
 
@@ -48,8 +48,11 @@ std::vector<Proof> proofs() {
       {"difference", {{"a", ErrorModel{}.a * u}}},
       {"scaled",
        {{"kappa", kFastExp.kappa * u}, {"kappa_T", (kFastExp.kappa + kQuotientScale) * u}},
-       {{"log2e", log2e()}}},
-      {"folded", {{"unit", u}, {"rest", (kExp2Folded.kappa - 1) * u}}, {{"log2e", log2e()}}},
+       {{"log2e", constant("kLog2E")}}},
+      {"folded", {{"unit", u}, {"rest", (kExp2Folded.kappa - 1) * u}}, {{"log2e", constant("kLog2E")}}},
+      {"fine",
+       {{"left", kFineLeft}},
+       {{"log2e", constant("kLog2E")}, {"log2e_rest", constant("kLog2ERest")}, {"ln2", constant("kLn2")}}},
       {"scaled_row", {{"unit", u}, {"both", roundings(kScaledRow)}}},
       {"documented", {{"documented", kExpf.eps0 * u}}},
       {"documented", {{"documented", kFastExp.eps0 * u}}},
@@ -116,6 +119,15 @@ TEST(Proofs, every_script_is_run) {
   for (const auto& file : fs::directory_iterator(fs::path(SOFTMAX_SOURCE_DIR) / "reference/proofs"))
     there.insert(file.path().stem().string());
   EXPECT_EQ(run, there);
+}
+
+// What is left over of the exp of 32-bit outputs: its constant covers that at any distance that matters, and not twice.
+TEST(Proofs, what_is_given_back_leaves_next_to_nothing) {
+  const double most = (kFastExp.kappa + kQuotientScale) * kUnit, left = kFineLeft * std::log(2),
+               kappa = left + 110 * most * most / 2 + 4 * kUnit * most;
+  EXPECT_LE(kappa, kFineExp.kappa * kUnit);
+  EXPECT_GT(2 * kappa, kFineExp.kappa * kUnit);
+  EXPECT_EQ(kFineExp.eps0, kFastExp.eps0 + 1);
 }
 
 // Lemma 3 of PROOFS.md in numbers: its sigma, and the 2^40 terms with d >= 110 that it leaves out, are what the constant

@@ -274,6 +274,10 @@ TEST(ReferenceBound, ElementByHand) {
   // Online: 5 * (2 + 4 + 8) of exp, 4 + 8 products.
   const ErrorModel online{.additions = 12, .online = true, .rescales = 4, .merges = 8};
   EXPECT_NEAR(b(online, 3, 2), 5 + 70 + 12 + 12 + 1, 1e-9);
+  // Exps of their own in the sum: 3 * 1 + 2 * 2.2242 of the distances, 5 of the output, 5 of each of the sum's.
+  const ErrorModel other{
+      .exp = kExpf, .sum_exp = kFastExp, .additions = 12, .online = true, .rescales = 4, .merges = 8};
+  EXPECT_NEAR(b(other, 3, 2), 3 + 2 * 2.2242 + 5 + 5 * 13 + 12 + 12 + 1, 1e-9);
   // In double the 131071 additions and 4 products cost 131075 / 2^29 and one rounding; the factors' exp stays.
   const ErrorModel in_double{.additions = 131071, .online = true, .rescales = 4, .double_sum = true};
   EXPECT_NEAR(b(in_double, 3, 2), 5 + 30 + 131075 / 536870912.0 + 1 + 1, 1e-9);
@@ -294,6 +298,9 @@ TEST(ReferenceBound, RowSumByHand) {
   const ErrorModel online{.additions = 12, .online = true, .rescales = 4, .merges = 8};
   const double whole = (99 + kSecondOrder) * kU;
   EXPECT_NEAR(double(row_sum_bound(online, 1027, 2)), whole / (1 - whole), 1e-18);
+  // The exps do not cancel where the sum has others.
+  const double parts = (2 + 2 * 2.2242 + 5 + 5 + 12 + 1 + kSecondOrder) * kU;
+  EXPECT_NEAR(double(row_sum_bound({.sum_exp = kFastExp, .additions = 12}, 1027, 2)), parts / (1 - parts), 1e-18);
   const double b = 8193 * kU;
   EXPECT_NEAR(double(row_sum_bound({.output = kFp16Output}, 50257, 2)), b / (1 - b) + 50257 * 0x1p-25, 1e-15);
   EXPECT_EQ(row_sum_bound({.additions = 0x1p24}, 1027, 2), kInf);
@@ -307,7 +314,7 @@ TEST(ReferenceBound, MonotoneInEachParameter) {
       [](auto& m) { m.a += 1; }, [](auto& m) { m.exp.eps0 += 1; }, [](auto& m) { m.exp.kappa += 1; },
       [](auto& m) { m.divide += 1; }, [](auto& m) { m.additions += 1; }, [](auto& m) { m.rescales += 1; },
       [](auto& m) { m.merges += 1; }, [](auto& m) { m.eta += 1e-6; }, [](auto& m) { m.output.relative += 1; },
-      [](auto& m) { m.output.absolute += 1e-6; }};
+      [](auto& m) { m.output.absolute += 1e-6; }, [](auto& m) { m.sum_exp = ExpError{5, 1}; }};
   // clang-format on
   for (const auto& step : steps) {
     ErrorModel more = base;

@@ -173,7 +173,8 @@ std::string maximum_stays_maximum(const Kernel& k, const Case& c) {
 }
 
 // Two columns are 1 and e = exp(-d) over 1 + e: one exp, which the smaller output feels by its distance from 1 and the larger
-// by that from 0, one addition, in double one more to come back, and the division.
+// by that from 0, one addition, in double one more to come back, and the division. If the sum has an e of its own, both feel
+// that by the smaller output, and the smaller its own.
 std::string two_columns_are_logistic(const Kernel& k, const Case& given) {
   Case unplanned = given;
   unplanned.plan = {};
@@ -187,7 +188,12 @@ std::string two_columns_are_logistic(const Kernel& k, const Case& given) {
     for (std::size_t i = 0; i < 2; ++i) {
       const long double logistic = 1 / (1 + std::exp((long double)in[1 - i] - in[i]));
       const long double d = std::fabs((long double)in[1] - in[0]);
-      const long double b = ((m.a + m.exp.kappa) * d + m.exp.eps0) * (1 - logistic) + 1 + m.double_sum + m.divide;
+      const auto of_exp = [&](reference::ExpError e) { return (m.a + e.kappa) * d + e.eps0; };
+      const bool smaller = in[i] < in[1 - i];
+      const long double exps = !m.sum_exp
+                                   ? of_exp(m.exp) * (1 - logistic)
+                                   : smaller * of_exp(m.exp) + of_exp(*m.sum_exp) * std::min(logistic, 1 - logistic),
+                        b = exps + 1 + m.double_sum + m.divide;
       long double allowed = bound_of(m, exact, in, i);
       if (takes_one_exp(k.traits()))
         allowed = std::min(allowed, logistic * grown((b + m.output.relative) * kUnit) + m.eta + m.output.absolute);

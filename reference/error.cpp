@@ -58,8 +58,9 @@ long double relative_error(const ErrorModel& m, long double d, long double sprea
   // exp turns the relative error of its argument into d times as much: of this term, and on average D of the sum's, plus
   // what is of second order. Online, the arguments of a term and of its rescaling factors add up to d again, so range costs
   // nothing more.
-  return kUnit * ((m.a + m.exp.kappa) * (d + spread) + kSecondOrder + 2 * m.scaled_max + m.exp.eps0 * (2 + factors(m)) +
-                  sum_roundings(m) + m.divide + m.output.relative);
+  const ExpError sum = m.sum_exp.value_or(m.exp);
+  return kUnit * ((m.a + m.exp.kappa) * d + (m.a + sum.kappa) * spread + kSecondOrder + 2 * m.scaled_max + m.exp.eps0 +
+                  sum.eps0 * (1 + factors(m)) + sum_roundings(m) + m.divide + m.output.relative);
 }
 
 long double element_bound(const ErrorModel& m, long double y, long double d, long double spread) {
@@ -72,9 +73,10 @@ long double element_bound(const ErrorModel& m, long double y, long double d, lon
 
 long double row_sum_bound(const ErrorModel& m, std::int64_t cols, long double spread) {
   // Safe: the exponentials cancel, being the same in the sum and the outputs. Online they were taken against other
-  // maxima: the outputs' errors remain, averaged, so that d becomes D.
+  // maxima, or they are other ones: the outputs' errors remain, averaged, so that d becomes D.
+  const bool cancel = !m.online && !m.sum_exp;
   const long double b =
-      m.online ? relative_error(m, spread, spread) : kUnit * (sum_roundings(m) + m.divide + m.output.relative);
+      cancel ? kUnit * (sum_roundings(m) + m.divide + m.output.relative) : relative_error(m, spread, spread);
   return amplify(b) + static_cast<long double>(cols) * (m.eta + m.output.absolute);
 }
 

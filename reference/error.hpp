@@ -7,6 +7,7 @@
 // Check with !(error <= bound): a NaN must fail.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace softmax::reference {
@@ -32,6 +33,10 @@ inline constexpr ExpError kExpf{5, 0};
 inline constexpr ExpError kFastExp{5, 1.2242};
 // A scale of fl(log2e / T) in place of log2e: 1 more, unless T is a power of two.
 inline constexpr double kQuotientScale = 1;
+// ex2.approx of a power whose error is given back to first order: a rounding more. Left over are this many halvings for each
+// unit of d, and of second order ((kFastExp.kappa + kQuotientScale) u d)^2 / 2.
+inline constexpr double kFineLeft = 6.2e-14;
+inline constexpr ExpError kFineExp{6, 0x1p-15};
 // exp2f(fma(x, log2e, -M)), M = fl(max * log2e). The fma's rounding, counted here, stands in for that of x - max, so
 // a may be 0. M's own rounding scales all terms alike and cancels, if rescaling factors are built from rounded M's too.
 // Valid while it is small: |max| < 2^18 leaves 0.02 u. From |max| near 2^31 on the terms overflow or vanish.
@@ -66,7 +71,8 @@ inline constexpr OutputError kBf16Output{0x1p16, 0x1p-134};
 struct ErrorModel {
   double a = 1;           // roundings of x - max: 1; 0 if all differences are exact; kScaledRow more of a scaled row
   double scaled_max = 0;  // of a row that is scaled by fl(1 / temperature): its largest element's absolute value
-  ExpError exp = kExpf;
+  ExpError exp = kExpf;   // of the outputs
+  std::optional<ExpError> sum_exp = {};  // of what is added up; none: the same exp, and if not online the same bits
   double divide = kDivideIeee;
   double additions = 0;  // h: additions a term passes through; adding an exact 0 does not count
   bool online = false;
@@ -85,12 +91,12 @@ struct ErrorModel {
 // cancels. Together, in one exponent: u (2 d + |max|), and 2 D + |max| in the sum's. A power of two costs nothing. Of
 // (x - max) * fl(log2e / T) nothing but the scale is off: kQuotientScale.
 
-// B_i. The safe algorithm must sum and output the same exponentials, bit for bit.
+// B_i.
 long double relative_error(const ErrorModel&, long double d, long double spread);
 // Bound on |output - y|; inf, so no promise, where B_i >= 1. Only d >= 110 needs no B: it gives eta.
 long double element_bound(const ErrorModel&, long double y, long double d, long double spread);
-// Bound on |sum of the outputs - 1|, the sum taken exactly. For a safe kernel neither exp nor the row enters, so this
-// is a sharp test of its reduction (12 u for 1000 columns on 256 threads, block_warp); for an online one it is not.
+// Bound on |sum of the outputs - 1|, the sum taken exactly. For a safe kernel without sum_exp neither exp nor the row enters,
+// so this is a sharp test of its reduction (12 u for 1000 columns on 256 threads, block_warp); for others it is not.
 long double row_sum_bound(const ErrorModel&, std::int64_t cols, long double spread);
 
 // How a row is added up. Any order at all is covered by sequential.

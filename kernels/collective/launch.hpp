@@ -67,7 +67,7 @@ inline Args args_of(const Problem& p, const Plan& plan) {
           .cols = p.cols,
           .in_stride = p.in_stride,
           .out_stride = p.out_stride,
-          .scale = scale_at(p.temperature),
+          .scale = fine_scale_at(p.temperature),
           .temperatures = p.temperatures,
           .shared = plan.shared,
           .blocks = plan.blocks,

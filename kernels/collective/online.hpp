@@ -7,7 +7,8 @@ namespace softmax::collective {
 inline namespace SOFTMAX_BACKEND {
 
 constexpr unsigned kAll = 0xffffffffu;
-constexpr float kLog2E = 1.442695041f;
+constexpr float kLog2E = 1.442695041f, kLn2 = 0.6931471806f;
+constexpr float kLog2ERest = 1.925963034e-08f;  // what the first lacks
 
 // Of some elements x: their maximum, and the sum of exp((x - max) / temperature). Nothing at all is (-inf, 0).
 struct MaxSum {
@@ -19,6 +20,22 @@ struct MaxSum {
 __device__ __forceinline__ float shifted_exp(float x, float max, float scale) {
   return device::exp2_approx((x - max) * scale);
 }
+
+// log2(e) / temperature as a float, and what that lacks.
+struct FineScale {
+  float scale, rest;
+};
+// The same to a few roundings at any distance, as 32-bit outputs show: what the product's rounding took, and what its scale
+// lacks, are 60 spacings of the result at a distance of 80. They are given back to first order.
+__device__ __forceinline__ float shifted_exp(float x, float max, FineScale by) {
+  const float below = x - max, power = below * by.scale, y = device::exp2_approx(power);
+  // How much too large the power is. Where that is no number, or a huge one, y is 0 or NaN.
+  const float over = fmaxf(fmaf(-below, by.rest, fmaf(-below, by.scale, power)), -1.0f);
+  return fmaf(y * over, -kLn2, y);
+}
+// What is added up feels the errors of its terms by their size, so far ones do not matter.
+__device__ __forceinline__ float coarse(FineScale by) { return by.scale; }
+__device__ __forceinline__ float coarse(float scale) { return scale; }
 
 // What exps are taken relative to. Of nothing but -inf it may not be -inf itself, whose difference is NaN.
 __device__ __forceinline__ float anchor(float max) { return max == -INFINITY ? 0.0f : max; }

@@ -17,7 +17,7 @@ struct Args {
   const void* in;
   void* out;
   long rows, cols, in_stride, out_stride;
-  float scale;                // log2(e) / temperature
+  FineScale scale;            // log2(e) / temperature
   const float* temperatures;  // of each row, or null
   int shared;                 // vectors of a thread in shared memory
   int blocks;                 // that share a row
@@ -32,6 +32,10 @@ struct Args {
 __host__ __device__ __forceinline__ float scale_at(float temperature) {
   const float scale = kLog2E / temperature;
   return scale > FLT_MAX ? FLT_MAX : scale;  // of a NaN it is one
+}
+__host__ __device__ __forceinline__ FineScale fine_scale_at(float temperature) {
+  const float scale = scale_at(temperature), lacks = fmaf(-scale, temperature, kLog2E) + kLog2ERest;
+  return {scale, scale == FLT_MAX ? 0.0f : lacks * (scale * kLn2)};
 }
 // Before the first access. In every block it would cost a launch of many short ones a fifth.
 __device__ __forceinline__ void begin(const Args& a) {
@@ -55,8 +59,18 @@ __device__ __forceinline__ void step_apart(const Args& a) {
   constexpr int kCycles = 2;  // a block: 264 between two of a multiprocessor
   if (blockIdx.x < a.apart) device::pause(blockIdx.x * kCycles);
 }
-__device__ __forceinline__ float scale_of(const Args& a, long row) {
-  return a.temperatures ? scale_at(a.temperatures[row]) : a.scale;
+// Outputs of 16 bits are too short to show what a coarse one costs.
+template <class Out>
+__device__ __forceinline__ auto scale_of(const Args& a, long row) {
+  if constexpr (sizeof(Out) == 4)
+    return a.temperatures ? fine_scale_at(a.temperatures[row]) : a.scale;
+  else
+    return a.temperatures ? scale_at(a.temperatures[row]) : a.scale.scale;
+}
+
+// Whether the exps of the sum wait in registers, to be the outputs': of one vector, or where few lanes have more.
+__host__ __device__ constexpr bool keeps(int threads, int vectors) {
+  return vectors == 1 ? threads <= 32 : threads < 32;
 }
 
 // `Threads` threads that share a slice, each with `Vectors` vectors in registers. A vector has 16 bytes of the wider of the
@@ -147,7 +161,9 @@ class Slice {
       for (int e = 0; e < kEnds; ++e) most = fmaxf(most, end_[e]);
     return fmaxf(most, max_of<Vectors>(vector_));
   }
-  __device__ __forceinline__ float sum(float max, float scale) {
+  template <class Scale>
+  __device__ __forceinline__ float sum(float max, Scale of_output) {
+    const auto scale = of_sum(of_output);
     max = anchor(max);
     float sum = 0;
     if (ends_)
@@ -198,7 +214,8 @@ class Slice {
     return all;
   }
   // After load_regular.
-  __device__ __forceinline__ void store_regular(Out* row, MaxSum all, float scale) {
+  template <class Scale>
+  __device__ __forceinline__ void store_regular(Out* row, MaxSum all, Scale scale) {
     const float max = anchor(all.max), factor = 1.0f / all.sum;
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
@@ -207,7 +224,8 @@ class Slice {
     }
   }
   // Writes the softmax of the slice, whose row has this (max, sum). All threads of a warp call.
-  __device__ __forceinline__ void store(Out* row, MaxSum all, float scale) {
+  template <class Scale>
+  __device__ __forceinline__ void store(Out* row, MaxSum all, Scale scale) {
     const float max = anchor(all.max), factor = 1.0f / all.sum;
     if (ends_)
 #pragma unroll
@@ -241,6 +259,13 @@ class Slice {
 
  private:
   using Words = Pack<Out, kN>;
+  template <class Scale>
+  static __device__ __forceinline__ auto of_sum(Scale scale) {
+    if constexpr (kKeep)
+      return scale;
+    else
+      return coarse(scale);
+  }
 
   // A `once` that is known here lets a thread's loads leave together: right for 16 bits. Asking before each of them is better
   // for 32, by 5 % at 8192 columns (kernels/NOTES.md).
@@ -330,7 +355,8 @@ class Slice {
     }
     return all;
   }
-  __device__ __forceinline__ static Words output(const Vector& v, float max, float factor, float scale) {
+  template <class Scale>
+  __device__ __forceinline__ static Words output(const Vector& v, float max, float factor, Scale scale) {
     float y[kN];
     unpack(v, y);
 #pragma unroll
@@ -338,7 +364,8 @@ class Slice {
     return pack<Out, kN>(y);
   }
   // Of the thread's v-th in registers.
-  __device__ __forceinline__ Words output(int v, float max, float factor, float scale) {
+  template <class Scale>
+  __device__ __forceinline__ Words output(int v, float max, float factor, Scale scale) {
     if constexpr (kKeep) {
       float y[kN];
 #pragma unroll
@@ -391,8 +418,7 @@ class Slice {
   long cols_ = 0, first_ = 0;
   int count_ = 0, head_ = 0, tail_ = 0;
   bool ends_ = false;
-  // The exps of `sum` wait in registers: of one vector, or where few lanes have more.
-  static constexpr bool kKeep = Vectors == 1 ? Threads <= 32 : Threads < 32;
+  static constexpr bool kKeep = keeps(Threads, Vectors);
   float kept_[kKeep ? Vectors : 1][kN];
   Vector vector_[Vectors];
   float end_[kEnds];

@@ -114,7 +114,7 @@ Errors errors(const Sample& s, const std::vector<float>& y, const Kernel* kernel
     const long double off = std::fabs(sum - 1);
     found.of_sum_bound = std::max(found.of_sum_bound, off / reference::row_sum_bound(m, s.c.cols, exact.spread));
     reference::ErrorModel reduction = m;
-    reduction.a = 0, reduction.exp = {};
+    reduction.a = 0, reduction.exp = {}, reduction.sum_exp = {};
     found.of_reduction = std::max(found.of_reduction, off / reference::row_sum_bound(reduction, s.c.cols, 0));
   }
   return found;

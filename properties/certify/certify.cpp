@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "reference/error.hpp"
-
 namespace softmax::certify {
 namespace {
 
@@ -30,14 +28,14 @@ bool register_exp(const Exp& exp) {
 }
 const std::vector<Exp>& exps() { return registered(); }
 
-double kappa(const Exp& exp) { return exp.scaled || exp.machine().math() == "fast" ? reference::kFastExp.kappa : 0; }
+reference::ExpError documented(const Exp& exp) { return exp.machine().math() == "fast" ? exp.fast : exp.documented; }
 
 Answer survey(const Exp& exp, std::uint32_t step) {
   Machine& machine = exp.machine();
   std::vector<Answer> answers(std::size_t(exp.threads()));
   const std::size_t bytes = answers.size() * sizeof(Answer);
   Buffer buffer(machine, bytes);
-  exp.survey(static_cast<Answer*>(buffer.data()), kappa(exp), step);
+  exp.survey(static_cast<Answer*>(buffer.data()), documented(exp).kappa, step);
   machine.synchronize();
   machine.download(answers.data(), buffer.data(), bytes);
   Answer all;

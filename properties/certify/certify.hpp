@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/machine.hpp"
+#include "reference/error.hpp"
 
 namespace softmax::certify {
 
@@ -28,9 +29,9 @@ struct Answer {
 
 // One exp, on one machine.
 struct Exp {
-  std::string_view name;  // "shifted"
-  std::string_view what;  // "ex2.approx.ftz(x * log2(e))"
-  bool scaled;            // x * log2(e) is rounded first
+  std::string_view name;                 // "shifted"
+  std::string_view what;                 // "ex2.approx.ftz(x * log2(e))"
+  reference::ExpError documented, fast;  // the same in fast math
   Machine& (*machine)();
   int (*threads)();                                               // of a survey: as many answers
   void (*survey)(Answer* out, double kappa, std::uint32_t step);  // of every step-th value
@@ -39,9 +40,9 @@ struct Exp {
 bool register_exp(const Exp&);
 const std::vector<Exp>& exps();
 
-// What a rounded product costs, in u for each unit of |x|: half an ulp, and log2(e), which as a float is off by 0.2242 u.
-double kappa(const Exp&);
-// Throws std::runtime_error if the machine fails.
+// What may be taken for granted of it, as its machine's flags make it.
+reference::ExpError documented(const Exp&);
+// By the documented kappa. Throws std::runtime_error if the machine fails.
 Answer survey(const Exp&, std::uint32_t step = 1);
 float at_zero(const Exp&);
 

@@ -1,5 +1,5 @@
 // The exps that the kernels use, each over all floats that matter.
-#include "kernels/collective/online.hpp"
+#include "kernels/collective/slice.hpp"
 #include "kernels/prelude.hpp"
 #include "properties/certify/certify.hpp"
 
@@ -22,6 +22,11 @@ struct Exp2 {
 // V8 and later, at temperature 1.
 struct Shifted {
   static __device__ float of(float x) { return collective::shifted_exp(x, 0, collective::kLog2E); }
+};
+
+// Theirs where outputs have 32 bits.
+struct Fine {
+  static __device__ float of(float x) { return collective::shifted_exp(x, 0, collective::fine_scale_at(1)); }
 };
 
 // Blocks of 256 threads; on the CPU device a sample has no use for more than a few.
@@ -77,12 +82,14 @@ void zero(float* out) {
 }
 int threads() { return kBlock * blocks(device::machine().simulated()); }
 
-#define OFFER(F, name, what, scaled)          \
-  [[maybe_unused]] const bool k##F##Offered = \
-      certify::register_exp({name, what, scaled, &device::machine, threads, launch<F>, zero<F>});
-OFFER(Expf, "expf", "expf(x)", false)
-OFFER(Fast, "fast", "__expf(x)", true)
-OFFER(Exp2, "exp2f", "exp2f(x * log2(e))", true)
-OFFER(Shifted, "shifted", "ex2.approx.ftz(x * log2(e)) of V8 and later", true)
+using reference::kExpf, reference::kFastExp, reference::kFineExp;
+#define OFFER(F, name, what, documented, fast) \
+  [[maybe_unused]] const bool k##F##Offered =  \
+      certify::register_exp({name, what, documented, fast, &device::machine, threads, launch<F>, zero<F>});
+OFFER(Expf, "expf", "expf(x)", kExpf, kFastExp)
+OFFER(Fast, "fast", "__expf(x)", kFastExp, kFastExp)
+OFFER(Exp2, "exp2f", "exp2f(x * log2(e))", kFastExp, kFastExp)
+OFFER(Shifted, "shifted", "ex2.approx.ftz(x * log2(e)) of V8 and later", kFastExp, kFastExp)
+OFFER(Fine, "fine", "the same with what it lost given back", kFineExp, kFineExp)
 
 }  // namespace

@@ -59,8 +59,8 @@ int run(int argc, char** argv) {
     const certify::Answer a = certify::survey(exp, every);
     std::printf("%s,%s,%s,%s,%u,%u,%g,%.6g,%.6g,%.9g,%.6g,%u,%.6g,%.9g,%.9g,%s\n", chosen->name().c_str(),
                 std::string(chosen->math()).c_str(), SOFTMAX_GIT_SHA, std::string(exp.name).c_str(), every, a.values,
-                certify::kappa(exp), a.excess, a.max_ulp, double(a.at), a.below, a.rises, a.rise, double(a.most),
-                double(certify::at_zero(exp)), std::string(exp.what).c_str());
+                certify::documented(exp).kappa, a.excess, a.max_ulp, double(a.at), a.below, a.rises, a.rise,
+                double(a.most), double(certify::at_zero(exp)), std::string(exp.what).c_str());
   }
   return 0;
 }
