@@ -52,7 +52,6 @@ struct Asked {
   std::int64_t rows, cols;
   int max_blocks;
   bool spin, batch_invariant;
-  bool dense, whole;  // V13 takes no others
   int device;
   std::uint64_t table;
   bool operator==(const Asked&) const = default;
@@ -61,16 +60,7 @@ struct Asked {
 const Kernel* choose(Problem& p) {
   thread_local Asked last = {};
   thread_local Choice known;
-  const auto both = std::uintptr_t(p.in) | std::uintptr_t(p.out);
-  const Asked now = {p.types(),
-                     p.rows,
-                     p.cols,
-                     p.max_blocks,
-                     p.spin,
-                     p.batch_invariant,
-                     p.in_stride == p.cols && p.out_stride == p.cols,
-                     both % 16 == 0,
-                     device::current(),
+  const Asked now = {p.types(),         p.rows, p.cols, p.max_blocks, p.spin, p.batch_invariant, device::current(),
                      table_generation()};
   if (last != now) {
     Problem by = p;
@@ -101,17 +91,12 @@ std::int64_t kept(const Problem& p) { return of(11)->workspace(p); }
 // Fewer rows may get another kernel; between two limits of the table the most rows need the most.
 std::int64_t workspace(const Problem& p) {
   std::int64_t most = 0;
-  // Whoever the pointers will leave it to, who are not known yet.
   const auto ask = [&](std::int64_t rows) {
-    for (const std::uintptr_t at : {16, 2}) {
-      Problem by = p;
-      by.rows = rows;
-      by.in = reinterpret_cast<const void*>(at);
-      by.out = reinterpret_cast<void*>(at);
-      const Kernel* const kernel = search(by);
-      if (!kernel || !kernel->traits().workspace) continue;
-      most = std::max(most, kept(by) + (kernel->traits().keeps_workspace ? 0 : kernel->workspace(by)));
-    }
+    Problem by = p;
+    by.rows = rows;
+    const Kernel* const kernel = search(by);
+    if (!kernel || !kernel->traits().workspace) return;
+    most = std::max(most, kept(by) + (kernel->traits().keeps_workspace ? 0 : kernel->workspace(by)));
   };
   for (const Rule& rule : table())
     if (rule.rows < p.rows && rule.fits(p.types(), rule.rows, p.cols)) ask(rule.rows);
