@@ -1,9 +1,8 @@
 // Idea: rows without gaps are one stream of bytes. A warp copies a tile of whole rows to shared memory by vectors, wherever
 //   rows begin and end in them, works on rows there, and writes the tile back by vectors.
 // Against the previous: V8's vectors are the row's own, and a row of 73 columns has 9 and a rest, which goes one by one.
-// Cost: 1 read and 1 write of every element, twice through shared memory; no barrier of a block, one exp an element. Rows with
-//   gaps go by the largest units that rows and gaps consist of.
-// Limit: 32 lanes of 8 vectors: 1024 columns of fp32, 2048 of 16 bits.
+// Cost: 1 read and 1 write of every element, twice through shared memory; no barrier of a block, one exp an element.
+// Limit: dense rows. 32 lanes of 8 vectors: 1024 columns of fp32, 2048 of 16 bits.
 #include "kernels/collective/launch.hpp"
 #include "kernels/prelude.hpp"
 
@@ -16,81 +15,53 @@ constexpr int kBlock = 128, kWarps = kBlock / 32;
 // Blocks that registers must allow on a multiprocessor, by the elements that a lane keeps.
 constexpr int resident(int elements) { return elements <= 16 ? 12 : elements <= 32 ? 8 : 4; }
 
-// Elements of shared memory ahead of a tile: without gaps it begins there as far from a multiple of 16 bytes as in global
-// memory, and vectors are vectors in both.
-__host__ __device__ __forceinline__ int ahead(const void* at, long gap, int bytes) {
-  return gap == 0 ? int(reinterpret_cast<std::uintptr_t>(at) % 16) / bytes : 0;
+// Elements of shared memory ahead of a tile: it begins there as far from a multiple of 16 bytes as in global memory, and
+// vectors are vectors in both.
+__host__ __device__ __forceinline__ int ahead(const void* at, int bytes) {
+  return int(reinterpret_cast<std::uintptr_t>(at) % 16) / bytes;
 }
 
-// Some rows of a matrix, in shared memory one behind the other. T is const of the input.
-template <class T>
+// Some rows of a matrix, which follow each other. Whole: they begin at a multiple of 16 bytes.
+template <class T, bool Whole>
 class Tile {
-  using Element = std::remove_const_t<T>;
-  template <class Unit>
-  using Global = std::conditional_t<std::is_const_v<T>, const Unit, Unit>;
-  static constexpr int kSize = int(sizeof(T)), kN = 16 / kSize;
+  static constexpr int kN = 16 / int(sizeof(T));
 
  public:
-  __device__ __forceinline__ Tile(uint4* shared, T* rows, int cols, long gap)
-      : shared_(shared), rows_(rows), cols_(cols), gap_(gap), first_(ahead(rows, gap, kSize)) {}
+  __device__ __forceinline__ Tile(uint4* shared, const void* first_row)
+      : shared_(shared), first_(Whole ? 0 : ahead(first_row, sizeof(T))) {}
 
-  __device__ __forceinline__ Element* elements() const { return reinterpret_cast<Element*>(shared_) + first_; }
+  __device__ __forceinline__ T* elements() const { return reinterpret_cast<T*>(shared_) + first_; }
   // Of `all` elements so many exist, the first ones; in the last tile the others become zeros, so that nobody need ask.
-  __device__ __forceinline__ void read(int exist, int all, int lane) const {
-    each(exist, lane, [](auto* to, const auto* from) {
-      if constexpr (sizeof(*to) >= 4)
-        __pipeline_memcpy_async(to, from, sizeof(*to));
-      else
-        *to = *from;
-    });
+  __device__ __forceinline__ void read(const T* from, int exist, int all, int lane) const {
+    const uint4* const x = reinterpret_cast<const uint4*>(from - first_);
+#pragma unroll 4
+    for (int v = begin() + lane; v < whole(exist); v += 32) __pipeline_memcpy_async(shared_ + v, x + v, sizeof(uint4));
     __pipeline_commit();
+    ends(exist, lane, [&](int i) { elements()[i] = from[i]; });
     for (int i = exist + lane; i < all; i += 32) from_float(0, elements()[i]);
     __pipeline_wait_prior(0);
     __syncwarp();
   }
-  __device__ __forceinline__ void write(int exist, int lane) const {
+  __device__ __forceinline__ void write(T* to, int exist, int lane) const {
+    uint4* const y = reinterpret_cast<uint4*>(to - first_);
     __syncwarp();
-    each(exist, lane, [](const auto* from, auto* to) { __stwb(to, *from); });
+#pragma unroll 4
+    for (int v = begin() + lane; v < whole(exist); v += 32) __stwb(y + v, shared_[v]);
+    ends(exist, lane, [&](int i) { to[i] = elements()[i]; });
   }
 
  private:
-  // Calls copy(in shared memory, in global memory) with the largest units there are.
+  // Whole vectors that are the tile's.
+  __device__ __forceinline__ int begin() const { return first_ > 0; }
+  __device__ __forceinline__ int whole(int exist) const { return (first_ + exist) / kN; }
   template <class Copy>
-  __device__ __forceinline__ void each(int exist, int lane, Copy copy) const {
-    if (gap_ == 0) return stream(exist, lane, copy);
-    const unsigned all =
-        unsigned(reinterpret_cast<std::uintptr_t>(rows_)) | unsigned(cols_ * kSize) | unsigned(gap_ * kSize);
-    if (all % 16 == 0) return units<uint4>(exist, lane, copy);
-    if (all % 8 == 0) return units<uint2>(exist, lane, copy);
-    if (kSize == 4 || all % 4 == 0) return units<unsigned>(exist, lane, copy);
-    units<Element>(exist, lane, copy);
-  }
-  template <class Copy>
-  __device__ __forceinline__ void stream(int exist, int lane, Copy copy) const {
-    auto* const x = reinterpret_cast<Global<uint4>*>(rows_ - first_);
-    const int whole = (first_ + exist) / kN, head = first_ > 0 ? min(kN - first_, exist) : 0;
-#pragma unroll 4
-    for (int v = (first_ > 0) + lane; v < whole; v += 32) copy(shared_ + v, x + v);
-    for (int i = lane; i < head; i += 32) copy(elements() + i, rows_ + i);
-    for (int i = max(head, whole * kN - first_) + lane; i < exist; i += 32) copy(elements() + i, rows_ + i);
-  }
-  // The row of unit i is that of the middle between i and i + 1, by a factor rounded up: right while i * in_row is below 2^30.
-  template <class Unit, class Copy>
-  __device__ __forceinline__ void units(int exist, int lane, Copy copy) const {
-    constexpr int kUnit = int(sizeof(Unit));
-    const unsigned in_row = unsigned(cols_ * kSize / kUnit), factor = ((1u << 31) + in_row - 1) / in_row;
-    const long gap = gap_ * kSize / kUnit;
-    auto* const x = reinterpret_cast<Global<Unit>*>(rows_);
-    Unit* const tile = reinterpret_cast<Unit*>(shared_);
-#pragma unroll 4
-    for (int i = lane; i < exist * kSize / kUnit; i += 32)
-      copy(tile + i, x + i + long(__umulhi(2 * i + 1, factor)) * gap);
+  __device__ __forceinline__ void ends(int exist, int lane, Copy copy) const {
+    const int head = first_ > 0 ? min(kN - first_, exist) : 0;
+    for (int i = lane; i < head; i += 32) copy(i);
+    for (int i = max(head, whole(exist) * kN - first_) + lane; i < exist; i += 32) copy(i);
   }
 
   uint4* const shared_;
-  T* const rows_;
-  const int cols_;
-  const long gap_;
   const int first_;
 };
 
@@ -137,7 +108,7 @@ class Rows {
 
 // a.share: rows of a tile; a.shared: vectors of a warp in shared memory; a.blocks: those of its input, which the output shares
 // if that is all.
-template <class In, class Out, int Lanes, int Vectors>
+template <class In, class Out, int Lanes, int Vectors, bool Whole>
 __global__ void __launch_bounds__(kBlock,
                                   resident(Vectors * 16 / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out))))
     softmax_v13(Args a) {
@@ -146,27 +117,30 @@ __global__ void __launch_bounds__(kBlock,
   const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32), tile_rows = int(a.share), cols = int(a.cols);
   const int first = int(blockIdx.x * (blockDim.x / 32) + warp) * tile_rows;  // of a billion at most
   if (first >= a.rows) return;
+  const long at = long(first) * cols;
   const int exist = min(tile_rows, int(a.rows) - first) * cols;
+  const In* const x = static_cast<const In*>(a.in) + at;
+  Out* const y = static_cast<Out*>(a.out) + at;
   uint4* const tile = tiles + warp * a.shared;
-  const Tile<const In> in(tile, static_cast<const In*>(a.in) + first * a.in_stride, cols, a.in_stride - cols);
-  const Tile<Out> out(a.blocks < a.shared ? tile + a.blocks : tile, static_cast<Out*>(a.out) + first * a.out_stride,
-                      cols, a.out_stride - cols);
-  in.read(exist, tile_rows * cols, lane);
+  const Tile<In, Whole> in(tile, x);
+  const Tile<Out, Whole> out(a.blocks < a.shared ? tile + a.blocks : tile, y);
+  in.read(x, exist, tile_rows * cols, lane);
 
   const int rounds = tile_rows / (32 / Lanes), own = lane / Lanes * rounds;  // the first row of this lane
   const Rows<In, Out, Lanes, Vectors> rows(a, rounds);
   rows.softmax(in.elements() + own * cols, out.elements() + own * cols, first + own, lane % Lanes);
-  out.write(exist, lane);
+  out.write(y, exist, lane);
 }
 
 #define INSTANCES(X) X(1, 2) X(2, 2) X(4, 2) X(8, 2) X(16, 2) X(32, 2) X(32, 4) X(32, 8)
 #define PLAN(lanes, vectors) Plan{lanes, vectors},
-#define INSTANCE(lanes, vectors) softmax_v13<In, Out, lanes, vectors>,
+#define WHOLE(lanes, vectors) softmax_v13<In, Out, lanes, vectors, true>,
+#define ANY(lanes, vectors) softmax_v13<In, Out, lanes, vectors, false>,
 constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
 template <class In, class Out>
-struct Of {
+struct Of {  // first those of whole tiles
   static Instance at(int i) {
-    static constexpr Instance all[] = {INSTANCES(INSTANCE)};
+    static constexpr Instance all[] = {INSTANCES(WHOLE) INSTANCES(ANY)};
     return all[i];
   }
 };
@@ -174,6 +148,7 @@ struct Of {
 // The first that holds the row, or what was asked for if that does.
 int find(const Problem& p, Plan& found) {
   found = {};
+  if (p.in_stride != p.cols || p.out_stride != p.cols) return -1;
   for (int i = 0; i < kPlans.size(); ++i) {
     const Plan& have = kPlans[i];
     const bool asked = p.plan.threads == 0 || (p.plan.threads == have.threads && p.plan.vectors == have.vectors);
@@ -186,6 +161,7 @@ int find(const Problem& p, Plan& found) {
 }
 constexpr auto plan = planned<find>;
 std::string supports(const Problem& p) {
+  if (p.in_stride != p.cols || p.out_stride != p.cols) return "rows must follow each other without a gap";
   return plan(p).threads ? "" : "the row is too long for a warp, or for the plan";
 }
 Rounding rounding(const Problem& p) {
@@ -202,8 +178,8 @@ int conflicts(long apart, int groups, int lanes, int bytes) {
   return some;
 }
 // Of a problem's matrix: elements ahead of a tile.
-int in_ahead(const Problem& p) { return ahead(p.in, p.in_stride - p.cols, int(bytes_per_element(p.in_type))); }
-int out_ahead(const Problem& p) { return ahead(p.out, p.out_stride - p.cols, int(bytes_per_element(p.out_type))); }
+int in_ahead(const Problem& p) { return ahead(p.in, int(bytes_per_element(p.in_type))); }
+int out_ahead(const Problem& p) { return ahead(p.out, int(bytes_per_element(p.out_type))); }
 // Whether rows are written where they were read.
 bool together(const Problem& p) {
   return bytes_per_element(p.in_type) == bytes_per_element(p.out_type) && in_ahead(p) == out_ahead(p);
@@ -240,7 +216,8 @@ void launch(const Problem& p) {
   a.blocks = vectors(in_ahead(p), p.in_type);
   a.shared = together(p) ? a.blocks : a.blocks + vectors(out_ahead(p), p.out_type);
   const int warps = a.shared <= 512 ? kWarps : 1;  // of rows so long that few tiles have room: as many as can be
-  device::launch(instance<Of>(p.types(), i),
+  const bool whole = in_ahead(p) == 0 && out_ahead(p) == 0;
+  device::launch(instance<Of>(p.types(), whole ? i : kPlans.size() + i),
                  {.blocks = unsigned(divide_up(p.rows, a.share * warps)),
                   .threads = unsigned(32 * warps),
                   .shared = std::size_t(16 * a.shared * warps),

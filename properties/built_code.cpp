@@ -121,9 +121,10 @@ std::string not_exp(const Registers& registers, const std::string& argument, Exp
   return no_difference(registers, from[1]);
 }
 
-// An exp y that is given back what its power, difference times scale, lost: y - y * over * ln 2. Null if it is none.
+// An exp y that is given back what its power, difference times scale, lost: y + y * (over * -ln 2). Null if it is none.
 const Instruction* given_back(const Registers& registers, const Instruction& last) {
-  if (!starts(last.op, "fma.rn") || !registers.is(last.operands[2], kMinusLn2)) return nullptr;
+  if (!starts(last.op, "fma.rn") || (last.operands[1] != last.operands[3] && last.operands[2] != last.operands[3]))
+    return nullptr;
   const Instruction* const exp = registers.origin(last.operands[3]);
   return exp && starts(exp->op, "ex2.") ? exp : nullptr;
 }
@@ -132,14 +133,15 @@ std::string not_fine(const Registers& registers, const Instruction& exp, const I
     const Instruction* const made = from ? registers.origin(from->operands[operand]) : nullptr;
     return made && starts(made->op, op) ? made : nullptr;
   };
-  const Instruction *const product = by(&last, 1, "mul."), *const most = by(product, 2, "max."),
+  const std::size_t lost = last.operands[1] == last.operands[3] ? 2 : 1;
+  const Instruction *const product = by(&last, lost, "mul."), *const most = by(product, 1, "max."),
                            *const with_rest = by(most, 1, "fma.rn"), *const over = by(with_rest, 3, "fma.rn"),
                            *const minus = by(over, 1, "neg."), *const power = registers.origin(exp.operands[1]);
-  if (!minus || !power || !registers.is(most->operands[2], kMinusOne)) return "an exp is given back something else";
+  if (!minus || !power || !registers.is(most->operands[2], kMinusOne) || !registers.is(product->operands[2], kMinusLn2))
+    return "an exp is given back something else";
   const auto factor = [&](const std::string& name) { return name == power->operands[1] || name == power->operands[2]; };
-  const bool whole = product->operands[1] == exp.operands[0] && over->operands[3] == exp.operands[1] &&
-                     with_rest->operands[1] == over->operands[1] && factor(minus->operands[1]) &&
-                     factor(over->operands[2]);
+  const bool whole = over->operands[3] == exp.operands[1] && with_rest->operands[1] == over->operands[1] &&
+                     factor(minus->operands[1]) && factor(over->operands[2]);
   return whole ? "" : "an exp is given back what another lost";
 }
 

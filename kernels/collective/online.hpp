@@ -31,7 +31,7 @@ __device__ __forceinline__ float shifted_exp(float x, float max, FineScale by) {
   const float below = x - max, power = below * by.scale, y = device::exp2_approx(power);
   // How much too large the power is. Where that is no number, or a huge one, y is 0 or NaN.
   const float over = fmaxf(fmaf(-below, by.rest, fmaf(-below, by.scale, power)), -1.0f);
-  return fmaf(y * over, -kLn2, y);
+  return fmaf(over * -kLn2, y, y);
 }
 // What is added up feels the errors of its terms by their size, so far ones do not matter.
 __device__ __forceinline__ float coarse(FineScale by) { return by.scale; }
