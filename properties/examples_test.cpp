@@ -333,6 +333,35 @@ TEST_P(Examples, far_rows) {
   }
 }
 
+// Short rows by the hundred: input and output begin anywhere in a vector, rows follow each other at once, by less than a
+// vector, by whole ones or by more, and what is copied together ends with a part.
+TEST_P(Examples, short_rows_from_any_address) {
+  constexpr int kGaps[][2] = {{0, 0}, {1, 0}, {0, 3}, {8, 8}, {5, 5}, {7, 23}, {24, 2}, {127, 33}};
+  int turn = 0;
+  for (const Types types : kernel().traits().types)
+    for (const std::int64_t cols : {1, 2, 7, 17, 33, 73, 129, 250})
+      for (int shift = 0; shift < 8; ++shift, ++turn) {
+        const auto [in_gap, out_gap] = kGaps[(turn + turn / 8) % 8];
+        Case c{.cols = cols, .in_padding = in_gap, .out_padding = out_gap, .in_shift = shift, .types = types};
+        c.out_shift = turn % 3 == 0 ? shift : (3 * shift + turn) % 8;
+        c.block = kernel().traits().blocks[0];
+        c.in_place = kernel().traits().in_place && types.in == types.out && turn % 5 == 0;
+        if (c.in_place) c.out_padding = c.in_padding, c.out_shift = c.in_shift;
+        if (!takes(1, cols, c.block)) continue;
+        const int lanes = kernel().plan(problem_of(c)).threads;
+        if (lanes > 32) continue;  // a block or more a row
+        c.rows = 1024 / (lanes > 0 ? lanes : 32) + 5;
+        std::vector<float> x(std::size_t(c.rows * cols));
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = noise(unsigned(turn), i);
+        round_to(types.in, x);
+        const Output out = run(kernel(), c, x);
+        EXPECT_EQ(out.trespass, "") << c;
+        for (std::int64_t r = 0; r < c.rows; ++r)
+          expect_row(row(x, cols, r), row(out.y, cols, r), c.block, types, c.rows);
+        if (HasFailure()) FAIL() << c;
+      }
+}
+
 // A launch that may begin before the one ahead of it ends is other code on a GPU, of the same arithmetic.
 TEST_P(Examples, an_overlapping_launch_has_the_same_bits) {
   const Traits& traits = kernel().traits();
