@@ -2,9 +2,8 @@
 //   rows begin and end in them, works on rows there, and writes the tile back by vectors.
 // Against the previous: V8's vectors are the row's own, and a row of 73 columns has 9 and a rest, which goes one by one.
 // Cost: 1 read and 1 write of every element, twice through shared memory; no barrier of a block, one exp an element.
-//   Rows with gaps, or that begin astray, go by vectors too, and their ends by pieces of 8, 4 and 2 bytes.
-// Limit: 32 lanes of 8 vectors: 1024 columns of fp32, 2048 of 16 bits.
-#include "kernels/collective/lines.hpp"
+// Limit: dense rows. 32 lanes of 8 vectors: 1024 columns of fp32, 2048 of 16 bits.
+#include "kernels/collective/launch.hpp"
 #include "kernels/prelude.hpp"
 
 namespace {
@@ -16,45 +15,62 @@ constexpr int kBlock = 128, kWarps = kBlock / 32;
 // Blocks that registers must allow on a multiprocessor, by the elements that a lane keeps.
 constexpr int resident(int elements) { return elements <= 16 ? 12 : elements <= 32 ? 8 : 4; }
 
-// Of a tile `elements` exist, the first ones; in the last tile the others become zeros, so that nobody need ask.
-template <class In>
-__device__ __forceinline__ void copy_in(uint4* tile, int vectors, const In* from, int elements, int lane) {
-  constexpr int kN = 16 / int(sizeof(In));
-  const uint4* const x = reinterpret_cast<const uint4*>(from);
-  const int whole = elements / kN;
-#pragma unroll 4
-  for (int v = lane; v < whole; v += 32) __pipeline_memcpy_async(tile + v, x + v, sizeof(uint4));
-  __pipeline_commit();
-  for (int v = whole + lane; v < vectors; v += 32)
-    for (int i = v * kN; i < v * kN + kN; ++i) {
-      In* const to = reinterpret_cast<In*>(tile) + i;
-      if (i < elements)
-        *to = from[i];
-      else
-        from_float(0, *to);
-    }
-  __pipeline_wait_prior(0);
-  __syncwarp();
+// Elements of shared memory ahead of a tile: it begins there as far from a multiple of 16 bytes as in global memory, and
+// vectors are vectors in both.
+__host__ __device__ __forceinline__ int ahead(const void* at, int bytes) {
+  return int(reinterpret_cast<std::uintptr_t>(at) % 16) / bytes;
 }
-template <class Out>
-__device__ __forceinline__ void copy_out(Out* to, int elements, const uint4* tile, int lane) {
-  constexpr int kN = 16 / int(sizeof(Out));
-  uint4* const y = reinterpret_cast<uint4*>(to);
-  const int whole = elements / kN;
-  __syncwarp();
+
+// Some rows of a matrix, which follow each other. Whole: they begin at a multiple of 16 bytes.
+template <class T, bool Whole>
+class Tile {
+  static constexpr int kN = 16 / int(sizeof(T));
+
+ public:
+  __device__ __forceinline__ Tile(uint4* shared, const void* first_row)
+      : shared_(shared), first_(Whole ? 0 : ahead(first_row, sizeof(T))) {}
+
+  __device__ __forceinline__ T* elements() const { return reinterpret_cast<T*>(shared_) + first_; }
+  // Of `all` elements so many exist, the first ones; in the last tile the others become zeros, so that nobody need ask.
+  __device__ __forceinline__ void read(const T* from, int exist, int all, int lane) const {
+    const uint4* const x = reinterpret_cast<const uint4*>(from - first_);
 #pragma unroll 4
-  for (int v = lane; v < whole; v += 32) __stwb(y + v, tile[v]);
-  for (int i = whole * kN + lane; i < elements; i += 32) to[i] = reinterpret_cast<const Out*>(tile)[i];
-}
+    for (int v = begin() + lane; v < whole(exist); v += 32) __pipeline_memcpy_async(shared_ + v, x + v, sizeof(uint4));
+    __pipeline_commit();
+    ends(exist, lane, [&](int i) { elements()[i] = from[i]; });
+    for (int i = exist + lane; i < all; i += 32) from_float(0, elements()[i]);
+    __pipeline_wait_prior(0);
+    __syncwarp();
+  }
+  __device__ __forceinline__ void write(T* to, int exist, int lane) const {
+    uint4* const y = reinterpret_cast<uint4*>(to - first_);
+    __syncwarp();
+#pragma unroll 4
+    for (int v = begin() + lane; v < whole(exist); v += 32) __stwb(y + v, shared_[v]);
+    ends(exist, lane, [&](int i) { to[i] = elements()[i]; });
+  }
+
+ private:
+  // Whole vectors that are the tile's.
+  __device__ __forceinline__ int begin() const { return first_ > 0; }
+  __device__ __forceinline__ int whole(int exist) const { return (first_ + exist) / kN; }
+  template <class Copy>
+  __device__ __forceinline__ void ends(int exist, int lane, Copy copy) const {
+    const int head = first_ > 0 ? min(kN - first_, exist) : 0;
+    for (int i = lane; i < head; i += 32) copy(i);
+    for (int i = max(head, whole(exist) * kN - first_) + lane; i < exist; i += 32) copy(i);
+  }
+
+  uint4* const shared_;
+  const int first_;
+};
 
 // `Lanes` lanes take a row, of which lane l has the elements l, l + Lanes and so on: neighbours lie in other banks. They take
 // `rounds` rows, one after the other. A row is written where it was read, if types have one size: by who read it.
 template <class In, class Out, int Lanes, int Vectors>
 class Rows {
  public:
-  // Rows of the input and of the output are so many elements apart.
-  __device__ __forceinline__ Rows(const Args& a, int rounds, int in_pitch, int out_pitch)
-      : a_(a), rounds_(rounds), cols_(int(a.cols)), in_pitch_(in_pitch), out_pitch_(out_pitch) {}
+  __device__ __forceinline__ Rows(const Args& a, int rounds) : a_(a), rounds_(rounds), cols_(int(a.cols)) {}
   __device__ __forceinline__ void softmax(const In* x, Out* y, int row, int lane) const {
     choose<kElements>(x + lane, y + lane, row, cols_ - lane);
   }
@@ -69,7 +85,7 @@ class Rows {
     if constexpr (Steps > kHalf)
       if (cols_ <= (Steps - kGrain) * Lanes) return choose<Steps - kGrain>(x, y, row, left);
     constexpr int kSure = Steps > kHalf ? Steps - kGrain : 0;
-    for (int round = 0; round < rounds_; ++round, ++row, x += in_pitch_, y += out_pitch_) {
+    for (int round = 0; round < rounds_; ++round, ++row, x += cols_, y += cols_) {
       const auto scale = scale_of<Out>(a_, min(row, int(a_.rows) - 1));  // of a row that does not exist: any
       float e[Steps], most = -INFINITY, sum = 0;
 #pragma unroll
@@ -87,54 +103,44 @@ class Rows {
   }
 
   const Args& a_;
-  const int rounds_, cols_, in_pitch_, out_pitch_;
+  const int rounds_, cols_;
 };
 
-// a.share: rows of a tile; a.shared: vectors of a warp in shared memory. Regular: no gaps, and input and output begin at
-// vectors, as then all their tiles do.
-template <class In, class Out, int Lanes, int Vectors, bool Regular>
+// a.share: rows of a tile; a.shared: vectors of a warp in shared memory; a.blocks: those of its input, which the output shares
+// if that is all.
+template <class In, class Out, int Lanes, int Vectors, bool Whole>
 __global__ void __launch_bounds__(kBlock,
                                   resident(Vectors * 16 / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out))))
-    softmax_v13(Args a, Lines in, Lines out) {
+    softmax_v13(Args a) {
   SHARED_DYNAMIC(tiles, uint4);
   begin(a);
   const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32), tile_rows = int(a.share), cols = int(a.cols);
   const int first = int(blockIdx.x * (blockDim.x / 32) + warp) * tile_rows;  // of a billion at most
   if (first >= a.rows) return;
-  const int exist = min(tile_rows, int(a.rows) - first), all = tile_rows * cols;
-  const In* const from = static_cast<const In*>(a.in) + (Regular ? long(first) * cols : first * a.in_stride);
-  Out* const to = static_cast<Out*>(a.out) + (Regular ? long(first) * cols : first * a.out_stride);
-  uint4 *const tile = tiles + warp * a.shared, *const result =
-                                                   sizeof(In) == sizeof(Out) ? tile : tile + all * int(sizeof(In)) / 16;
-  if constexpr (Regular)
-    copy_in(tile, all * int(sizeof(In)) / 16, from, exist * cols, lane);
-  else
-    copy_in(in, tile, from, exist, tile_rows, cols, lane);
+  const long at = long(first) * cols;
+  const int exist = min(tile_rows, int(a.rows) - first) * cols;
+  const In* const x = static_cast<const In*>(a.in) + at;
+  Out* const y = static_cast<Out*>(a.out) + at;
+  uint4* const tile = tiles + warp * a.shared;
+  const Tile<In, Whole> in(tile, x);
+  const Tile<Out, Whole> out(a.blocks < a.shared ? tile + a.blocks : tile, y);
+  in.read(x, exist, tile_rows * cols, lane);
 
   const int rounds = tile_rows / (32 / Lanes), own = lane / Lanes * rounds;  // the first row of this lane
-  if constexpr (Regular) {
-    const Rows<In, Out, Lanes, Vectors> rows(a, rounds, cols, cols);
-    rows.softmax(reinterpret_cast<const In*>(tile) + own * cols, reinterpret_cast<Out*>(result) + own * cols,
-                 first + own, lane % Lanes);
-    copy_out(to, exist * cols, result, lane);
-  } else {
-    const Rows<In, Out, Lanes, Vectors> rows(a, rounds, in.pitch / int(sizeof(In)), out.pitch / int(sizeof(Out)));
-    rows.softmax(reinterpret_cast<const In*>(first_row(in, tile, from) + own * in.pitch),
-                 reinterpret_cast<Out*>(first_row(out, tile, to) + own * out.pitch), first + own, lane % Lanes);
-    copy_out(out, to, tile, exist, cols, lane);
-  }
+  const Rows<In, Out, Lanes, Vectors> rows(a, rounds);
+  rows.softmax(in.elements() + own * cols, out.elements() + own * cols, first + own, lane % Lanes);
+  out.write(y, exist, lane);
 }
 
 #define INSTANCES(X) X(1, 2) X(2, 2) X(4, 2) X(8, 2) X(16, 2) X(32, 2) X(32, 4) X(32, 8)
 #define PLAN(lanes, vectors) Plan{lanes, vectors},
-#define REGULAR(lanes, vectors) softmax_v13<In, Out, lanes, vectors, true>,
+#define WHOLE(lanes, vectors) softmax_v13<In, Out, lanes, vectors, true>,
 #define ANY(lanes, vectors) softmax_v13<In, Out, lanes, vectors, false>,
 constexpr List<Plan> kPlans = {INSTANCES(PLAN)};
 template <class In, class Out>
-struct Of {  // first all that are regular
-  using Instance = void (*)(Args, Lines, Lines);
+struct Of {  // first those of whole tiles
   static Instance at(int i) {
-    static constexpr Instance all[] = {INSTANCES(REGULAR) INSTANCES(ANY)};
+    static constexpr Instance all[] = {INSTANCES(WHOLE) INSTANCES(ANY)};
     return all[i];
   }
 };
@@ -142,6 +148,7 @@ struct Of {  // first all that are regular
 // The first that holds the row, or what was asked for if that does.
 int find(const Problem& p, Plan& found) {
   found = {};
+  if (p.in_stride != p.cols || p.out_stride != p.cols) return -1;
   for (int i = 0; i < kPlans.size(); ++i) {
     const Plan& have = kPlans[i];
     const bool asked = p.plan.threads == 0 || (p.plan.threads == have.threads && p.plan.vectors == have.vectors);
@@ -154,6 +161,7 @@ int find(const Problem& p, Plan& found) {
 }
 constexpr auto plan = planned<find>;
 std::string supports(const Problem& p) {
+  if (p.in_stride != p.cols || p.out_stride != p.cols) return "rows must follow each other without a gap";
   return plan(p).threads ? "" : "the row is too long for a warp, or for the plan";
 }
 Rounding rounding(const Problem& p) {
@@ -169,62 +177,53 @@ int conflicts(long apart, int groups, int lanes, int bytes) {
     if (const long from = other * apart % 128; from < wide || from > 128 - wide) ++some;
   return some;
 }
-// What the instance and the tiles depend on, in bytes.
-struct Sides {
-  explicit Sides(const Problem& p)
-      : in(long(bytes_per_element(p.in_type))),
-        out(long(bytes_per_element(p.out_type))),
-        in_pitch(pitch_of(p.cols, p.in_stride, in)),
-        out_pitch(pitch_of(p.cols, p.out_stride, out)) {
-    const auto from = reinterpret_cast<std::uintptr_t>(p.in), to = reinterpret_cast<std::uintptr_t>(p.out);
-    regular = p.in_stride == p.cols && p.out_stride == p.cols && from % 16 == 0 && to % 16 == 0;
-    shared = in == out && in_pitch == out_pitch && from % 16 == to % 16;
-  }
-  long in, out, in_pitch, out_pitch;
-  bool regular, shared;  // shared: a result takes its input's place
-};
-// Rows that a group of lanes takes, for tiles of some 4 KB: then 48 warps have room. Of the larger half of such numbers
-// that whose groups meet in the fewest banks, and whose tiles begin at sectors. Regular tiles are whole vectors.
-int rounds_of(const Problem& p, const Sides& by, int lanes) {
+// Of a problem's matrix: elements ahead of a tile.
+int in_ahead(const Problem& p) { return ahead(p.in, int(bytes_per_element(p.in_type))); }
+int out_ahead(const Problem& p) { return ahead(p.out, int(bytes_per_element(p.out_type))); }
+// Whether rows are written where they were read.
+bool together(const Problem& p) {
+  return bytes_per_element(p.in_type) == bytes_per_element(p.out_type) && in_ahead(p) == out_ahead(p);
+}
+// Rows that a group of lanes takes: tiles are whole vectors, of some 4 KB, for then 48 warps have room. Of the larger half of
+// such numbers that whose groups meet in the fewest banks, and whose tiles begin at sectors.
+int rounds_of(const Problem& p, int lanes) {
   constexpr long kTile = 4480, kTiles = 2;  // bytes; of a multiprocessor, if there are few rows
-  const int groups = 32 / lanes;
+  const int in = int(bytes_per_element(p.in_type)), out = int(bytes_per_element(p.out_type)), groups = 32 / lanes;
+  const long round = groups * p.cols;
   int step = 1;
-  while (by.regular && step * groups * p.cols * by.in % 16 != 0) step *= 2;
-  const long room = kTile / (groups * (by.in_pitch + (by.shared ? 0 : by.out_pitch))),
+  while (step * round * in % 16 != 0) step *= 2;
+  const long room = kTile / (round * (together(p) ? in : in + out)),
              few = p.rows / (kTiles * device::limits().multiprocessors * groups),
              last = (room < few ? room : few) / step;
   int best = step, least = 1 << 30;
   for (long n = last; n > last / 2; --n) {
     const int rounds = int(n) * step;
-    int cost =
-        2 * conflicts(rounds * by.in_pitch, groups, lanes, int(by.in)) + (rounds * groups * by.in_pitch % 32 != 0);
-    if (!by.shared) cost += 2 * conflicts(rounds * by.out_pitch, groups, lanes, int(by.out));
+    int cost = 2 * conflicts(rounds * p.cols * in, groups, lanes, in) + (rounds * round * in % 32 != 0);
+    if (in != out) cost += 2 * conflicts(rounds * p.cols * out, groups, lanes, out);
     if (cost < least) best = rounds, least = cost;
   }
   return best;
 }
 
 void launch(const Problem& p) {
-  Plan plan;
-  const int i = find(p, plan);
-  const Sides by(p);
-  Args a = args_of(p, plan);
-  a.share = 32 / plan.threads * rounds_of(p, by, plan.threads);
-  // Vectors of a side; a first row may begin late in one.
-  const auto vectors = [&](long pitch, long size) {
-    return int(divide_up(a.share * pitch + (by.regular ? 0 : 16 - size), 16));
+  Plan by;
+  const int i = find(p, by);
+  Args a = args_of(p, by);
+  a.share = 32 / by.threads * rounds_of(p, by.threads);
+  const auto vectors = [&](int ahead, DataType type) {
+    return int(divide_up((ahead + a.share * p.cols) * long(bytes_per_element(type)), 16));
   };
-  const int in = vectors(by.in_pitch, by.in), behind = by.shared ? 0 : in;
-  a.shared = by.shared ? in : in + vectors(by.out_pitch, by.out);
+  a.blocks = vectors(in_ahead(p), p.in_type);
+  a.shared = together(p) ? a.blocks : a.blocks + vectors(out_ahead(p), p.out_type);
   const int warps = a.shared <= 512 ? kWarps : 1;  // of rows so long that few tiles have room: as many as can be
-  device::launch(instance<Of>(p.types(), by.regular ? i : kPlans.size() + i),
+  const bool whole = in_ahead(p) == 0 && out_ahead(p) == 0;
+  device::launch(instance<Of>(p.types(), whole ? i : kPlans.size() + i),
                  {.blocks = unsigned(divide_up(p.rows, a.share * warps)),
                   .threads = unsigned(32 * warps),
                   .shared = std::size_t(16 * a.shared * warps),
                   .stream = p.stream,
                   .overlap = p.overlap},
-                 a, lines_of(p.cols, p.in_stride, by.in, a.share, 0),
-                 lines_of(p.cols, p.out_stride, by.out, a.share, 16 * behind));
+                 a);
 }
 
 }  // namespace

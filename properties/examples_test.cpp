@@ -341,7 +341,7 @@ TEST_P(Examples, short_rows_from_any_address) {
   for (const Types types : kernel().traits().types)
     for (const std::int64_t cols : {1, 2, 7, 17, 33, 73, 129, 250})
       for (int shift = 0; shift < 8; ++shift, ++turn) {
-        const auto [in_gap, out_gap] = kGaps[(turn + turn / 8) % 8];
+        const auto [in_gap, out_gap] = kGaps[takes_gaps(kernel()) ? (turn + turn / 8) % 8 : 0];
         Case c{.cols = cols, .in_padding = in_gap, .out_padding = out_gap, .in_shift = shift, .types = types};
         c.out_shift = turn % 3 == 0 ? shift : (3 * shift + turn) % 8;
         c.block = kernel().traits().blocks[0];

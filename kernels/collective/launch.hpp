@@ -12,7 +12,7 @@ using Instance = void (*)(Args);
 
 // Calls `Of<In, Out>::at(i)` for the problem's types: the i-th instance.
 template <template <class, class> class Of>
-static auto instance(Types t, int i) {
+static Instance instance(Types t, int i) {
   if (t.out == DataType::fp32) {
     if (t.in == DataType::fp32) return Of<float, float>::at(i);
     return t.in == DataType::fp16 ? Of<__half, float>::at(i) : Of<__nv_bfloat16, float>::at(i);

@@ -8,7 +8,7 @@
 //   __reduce_max_sync, __activemask, atomicAdd _Sub _Max _Min _And _Or _Inc _Exch _CAS, __threadfence (_block), __nanosleep,
 //   __ldg __ldca __ldcg __ldcs __stcg __stcs __stwb __stwt, C's float functions, rsqrtf, min and max,
 //   __expf __exp10f __logf __log2f __powf __fdividef, __fadd_rn __fsub_rn __fmul_rn __fdiv_rn __frcp_rn __fmaf_rn,
-//   __float_as_uint __uint_as_float __float_as_int __int_as_float, __umulhi, memcpy memset, __trap,
+//   __float_as_uint __uint_as_float __float_as_int __int_as_float, memcpy memset, __trap,
 //   __half __half2 __nv_bfloat16 __nv_bfloat162, their conversions (numbers.hpp lists them), __funnelshift_r,
 //   __pipeline_memcpy_async of 4, 8 or 16 bytes, __pipeline_commit, __pipeline_wait_prior,
 //   cooperative groups: thread_block, tiles with shfl, shfl_down, shfl_up, shfl_xor, any, all, ballot and reduce (plus,

@@ -52,6 +52,7 @@ struct Asked {
   std::int64_t rows, cols;
   int max_blocks;
   bool spin, batch_invariant;
+  bool dense;  // V13 takes no others
   int device;
   std::uint64_t table;
   bool operator==(const Asked&) const = default;
@@ -60,8 +61,9 @@ struct Asked {
 const Kernel* choose(Problem& p) {
   thread_local Asked last = {};
   thread_local Choice known;
-  const Asked now = {p.types(),         p.rows, p.cols, p.max_blocks, p.spin, p.batch_invariant, device::current(),
-                     table_generation()};
+  const bool dense = p.in_stride == p.cols && p.out_stride == p.cols;
+  const Asked now = {
+      p.types(), p.rows, p.cols, p.max_blocks, p.spin, p.batch_invariant, dense, device::current(), table_generation()};
   if (last != now) {
     Problem by = p;
     const Kernel* const kernel = search(by);

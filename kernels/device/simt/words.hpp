@@ -259,7 +259,6 @@ SIMT_WORD unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned
 SIMT_WORD float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 SIMT_WORD int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 SIMT_WORD float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
-SIMT_WORD unsigned __umulhi(unsigned x, unsigned y) { return unsigned((unsigned long long)x * y >> 32); }
 SIMT_WORD float __expf(float x) { return expf(x); }
 SIMT_WORD float __exp10f(float x) { return exp10f(x); }
 SIMT_WORD float __logf(float x) { return logf(x); }
