@@ -210,6 +210,8 @@ TEST(Tuning, the_program_writes_a_table_on_the_CPU_device) {
   for (const char* wrong :
        {"--types=fp64", "--types=", "--grid=huge", "--device=tpu", "--out=", "--out=/no/such/folder/t.csv", "more"})
     EXPECT_EQ(tune(wrong), 2) << wrong;
+  std::remove(out.c_str());
+  std::remove(log.c_str());
 }
 
 }  // namespace
